@@ -29,13 +29,9 @@ func TestHouseArchitecture(t *testing.T) {
 
 	function := regexp.MustCompile("`([a-z0-9/-]+)\\.([A-Za-z]+)`")
 	found := function.FindAllStringSubmatch(stories, -1)
-	if len(found) < 10 {
-		t.Errorf("the page names %d functions", len(found))
-	}
+	kit.Check(t, len(found) >= 10, "the page names %d functions", len(found))
 	for _, m := range found {
-		if !declares(t, m[1], m[2]) {
-			t.Errorf("ARCHITECTURE.md: %s has no function %s", m[1], m[2])
-		}
+		kit.Check(t, declares(t, m[1], m[2]), "ARCHITECTURE.md: %s has no function %s", m[1], m[2])
 	}
 
 	named, rows := map[string]bool{}, 0
@@ -45,9 +41,7 @@ func TestHouseArchitecture(t *testing.T) {
 			nameRooms(t, named, cells[1], cells[2])
 		}
 	}
-	if rows < 20 || rows > 32 {
-		t.Errorf("the table of packages has %d rows", rows)
-	}
+	kit.Check(t, rows >= 20 && rows <= 32, "the table of packages has %d rows", rows)
 	for room := range house().Arrows {
 		above := path.Dir(room)
 		if !named[room] && !(strings.Contains(above, "/") && named[above]) && !strings.HasPrefix(room, "e2e/") &&
@@ -88,9 +82,7 @@ func nameRooms(t *testing.T, named map[string]bool, cell, about string) {
 				named[room], exists = true, true
 			}
 		}
-		if !exists && i < strings.Count(cell, "`")/2 {
-			t.Errorf("ARCHITECTURE.md names %s, and there is no such folder", m[1])
-		}
+		kit.Check(t, exists || i >= strings.Count(cell, "`")/2, "ARCHITECTURE.md names %s, and there is no such folder", m[1])
 	}
 }
 
@@ -113,14 +105,11 @@ func TestHousePathsInPages(t *testing.T) {
 			if _, err := os.Stat(filepath.Join("..", m[1])); err == nil {
 				continue
 			}
-			if folder, name, ok := strings.Cut(m[1], "."); !ok || !declares(t, folder, name) {
-				t.Errorf("%s names %s, and it is not there", filepath.Base(page), m[1])
-			}
+			folder, name, ok := strings.Cut(m[1], ".")
+			kit.Check(t, ok && declares(t, folder, name), "%s names %s, and it is not there", filepath.Base(page), m[1])
 		}
 	}
-	if count < 20 {
-		t.Errorf("only %d paths were found", count)
-	}
+	kit.Check(t, count >= 20, "only %d paths were found", count)
 }
 
 // TestHouseTargets: every package and every test that the Makefile or a workflow names is there. `go test -run` of a
@@ -137,20 +126,16 @@ func TestHouseTargets(t *testing.T) {
 		must(t, err)
 		for _, m := range folder.FindAllStringSubmatch(string(text), -1) {
 			named++
-			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
-				t.Errorf("%s names ./%s, and there is no such folder", filepath.Base(file), m[1])
-			}
+			_, err := os.Stat(filepath.Join("..", m[1]))
+			kit.Check(t, err == nil, "%s names ./%s, and there is no such folder", filepath.Base(file), m[1])
 		}
 		for _, name := range test.FindAllString(string(text), -1) {
 			named++
-			if !strings.Contains(tests, "func "+name) {
-				t.Errorf("%s names %s, and there is no such test", filepath.Base(file), name)
-			}
+			kit.Check(t, strings.Contains(tests, "func "+name),
+				"%s names %s, and there is no such test", filepath.Base(file), name)
 		}
 	}
-	if named < 20 {
-		t.Errorf("only %d were found", named)
-	}
+	kit.Check(t, named >= 20, "only %d were found", named)
 }
 
 // everyTest returns the lines of all test files that declare a test.
@@ -197,9 +182,7 @@ func (s *surface) walk(t *testing.T, program string, path ...string) {
 		args = []string{"help", "all"}
 	}
 	out, err := exec.Command(program, args...).Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v", program, args, err)
-	}
+	kit.Require(t, err == nil, "%s %q: %v", program, args, err)
 	section, below := "", []string{}
 	for line := range strings.Lines(string(out)) {
 		if line[0] != ' ' && line != "\n" {
@@ -236,9 +219,8 @@ func TestBudget(t *testing.T) {
 		{"commands of ccship-server", server.commands, mostServerCommands},
 		{"flags of both", slices.Concat(daemon.flags, server.flags), mostFlags},
 	} {
-		if len(c.found) > c.most || len(c.found) < c.most/2 {
-			t.Errorf("%d %s, at most %d: %q", len(c.found), c.what, c.most, c.found)
-		}
+		kit.Check(t, len(c.found) <= c.most && len(c.found) >= c.most/2,
+			"%d %s, at most %d: %q", len(c.found), c.what, c.most, c.found)
 	}
 	page, err := exec.Command(kit.Program(t, "ccship"), "--help").Output()
 	must(t, err)
@@ -251,9 +233,7 @@ func TestBudget(t *testing.T) {
 // signed with.
 func TestHouseWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../.github/workflows/*.yml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
+	kit.Require(t, err == nil && len(files) != 0, "%v %v", files, err)
 	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40}$`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -272,9 +252,8 @@ func TestHouseWorkflows(t *testing.T) {
 			return err != nil || strings.Contains(string(b), "RELEASE_KEY")
 		}
 		for name, job := range w.Jobs {
-			if job.Uses != "" || hasKey(w.Env) || hasKey(job.Env) {
-				t.Errorf("%s, %s: runs another workflow, or all its steps have the key", file, name)
-			}
+			kit.Check(t, job.Uses == "" && !hasKey(w.Env) && !hasKey(job.Env),
+				"%s, %s: runs another workflow, or all its steps have the key", file, name)
 			for _, step := range job.Steps {
 				uses, is := step["uses"].(string)
 				if is && (!pinned.MatchString(uses) || hasKey(step)) {

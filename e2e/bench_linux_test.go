@@ -186,9 +186,8 @@ func benchIdle(b *testing.B, table *sheet, masks string) {
 	}
 	pass(3 * time.Second) // a history is older than a moment; what is just being written is looked at once more
 	w.startAndSync()
-	if n := w.status().Files.Tracked; n != files {
-		b.Fatalf("%d files are tracked, want %d", n, files)
-	}
+	n := w.status().Files.Tracked
+	kit.Require(b, n == files, "%d files are tracked, want %d", n, files)
 	pass(5 * time.Second)
 	before, err := measure(w.d.Cmd.Process.Pid)
 	must(b, err)

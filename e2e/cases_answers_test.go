@@ -84,9 +84,7 @@ func TestTooLargeForAWhile(t *testing.T) {
 			return &verdict{status: 413}
 		}))
 		w.addAndSync(path, c.even(120, 4000))
-		if refused.Load() == 0 {
-			t.Error("nothing was too large: the case shows nothing")
-		}
+		kit.Check(t, refused.Load() != 0, "nothing was too large: the case shows nothing")
 		w.same(c.session, path)
 		w.dead(0)
 		w.gate.set(nil)
@@ -114,9 +112,8 @@ func TestPoison(t *testing.T) {
 		w.dead(1)
 		if w.plain != nil {
 			lines := w.plain.lines(c.session)
-			if _, there := lines[int64(poison)]; there || len(lines) != 65 {
-				t.Errorf("the server has %d lines, want 65 and not line %d", len(lines), poison)
-			}
+			_, there := lines[int64(poison)]
+			kit.Check(t, !there && len(lines) == 65, "the server has %d lines, want 65 and not line %d", len(lines), poison)
 		}
 	})
 }
@@ -133,9 +130,8 @@ func plainBody(t testing.TB, r *http.Request) []byte {
 		return nil
 	}
 	defer reader.Close()
-	if body, err = io.ReadAll(reader); err != nil {
-		t.Errorf("zstd body: %v", err)
-	}
+	body, err = io.ReadAll(reader)
+	kit.Check(t, err == nil, "zstd body: %v", err)
 	return body
 }
 
@@ -202,18 +198,16 @@ func TestKilledWhileTheServerIsDown(t *testing.T) {
 		})
 		w.d.Kill()
 		w.start()
-		if n := w.status().Outbox.Entries; n != int64(total) {
-			t.Errorf("after the kill %d entries are queued, want %d", n, total)
-		}
+		n := w.status().Outbox.Entries
+		kit.Check(t, n == int64(total), "after the kill %d entries are queued, want %d", n, total)
 		w.gate.set(nil)
 		w.sync()
 		for stream, path := range streams {
 			w.same(stream, path)
 		}
 		if w.plain != nil {
-			if same, other := w.plain.repeats(); same+other != 0 {
-				t.Errorf("%d lines were sent twice", same+other)
-			}
+			same, other := w.plain.repeats()
+			kit.Check(t, same+other == 0, "%d lines were sent twice", same+other)
 		}
 		w.verified()
 	})

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // besides is what the server lists of the files next to a session: name → content.
@@ -23,15 +25,12 @@ func (w *world) besides(session string) map[string][]byte {
 		return nil
 	}
 	var list []struct{ SHA256, Name string }
-	if err := json.Unmarshal(body, &list); code != 200 || err != nil {
-		w.t.Fatalf("blobs of %s: %d %v %s", session, code, err, body)
-	}
+	err := json.Unmarshal(body, &list)
+	kit.Require(w.t, code == 200 && err == nil, "blobs of %s: %d %v %s", session, code, err, body)
 	have := map[string][]byte{}
 	for _, b := range list {
 		code, body := w.exact.get("/api/blobs/" + b.SHA256)
-		if code != 200 {
-			w.t.Fatalf("blob %s: %d %s", b.Name, code, body)
-		}
+		kit.Require(w.t, code == 200, "blob %s: %d %s", b.Name, code, body)
 		have[b.Name] = body
 	}
 	return have
@@ -66,9 +65,7 @@ func (w *world) haveBlobs(session string, files map[string][]byte) {
 			w.t.Errorf("%s: %d bytes on the server (%v), want %d", name, len(got), ok, len(content))
 		}
 	}
-	if len(have) != len(files) {
-		w.t.Errorf("the server has %d files, want %d", len(have), len(files))
-	}
+	kit.Check(w.t, len(have) == len(files), "the server has %d files, want %d", len(have), len(files))
 }
 
 // TestFilesBesideReachTheServer holds every file next to a transcript against what the server has, on a server that
@@ -81,9 +78,7 @@ func TestFilesBesideReachTheServer(t *testing.T) {
 			w.haveBlobs(c.session, files)
 		}
 		r, code := w.report()
-		if code != 0 || !r.Equal {
-			t.Errorf("exit %d, report %+v", code, r)
-		}
+		kit.Check(t, code == 0 && r.Equal, "exit %d, report %+v", code, r)
 		if w.exact == nil {
 			return
 		}
@@ -129,9 +124,8 @@ func TestKilledInABlob(t *testing.T) {
 	w.haveBlobs(c.session, files)
 	w.verified()
 	// What was durable on the server is not sent again, but for the chunk in flight at each kill.
-	if n := chunks.Load(); n > 24+6+3*2 {
-		t.Errorf("%d chunks for a file of 24", n)
-	}
+	n := chunks.Load()
+	kit.Check(t, n <= 24+6+3*2, "%d chunks for a file of 24", n)
 }
 
 // TestBlobCap leaves files out that are larger than the cap, and says so.
@@ -147,10 +141,8 @@ func TestBlobCap(t *testing.T) {
 	w.d.Kill()
 	w.startAndSync()
 	out := w.ccship("verify", "--json")
-	if out.code != 0 || !strings.Contains(out.stdout, `"too_large":1`) {
-		t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
-	if _, ok := w.besides(c.session)["tool-results/toolu_9999.txt"]; !ok {
-		t.Error("a file of a new name was not sent")
-	}
+	kit.Check(t, out.code == 0 && strings.Contains(out.stdout, `"too_large":1`),
+		"verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	_, ok := w.besides(c.session)["tool-results/toolu_9999.txt"]
+	kit.Check(t, ok, "a file of a new name was not sent")
 }

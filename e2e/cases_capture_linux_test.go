@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestCaptureTerminal: the command has the terminal; Ctrl-C reaches it once, and capture lives on.
@@ -22,9 +24,8 @@ func TestCaptureTerminal(t *testing.T) {
 	if strings.Contains(at.shown.String(), "caught 2") {
 		t.Errorf("Ctrl-C came twice: %q", at.shown.String())
 	}
-	if after, err := unix.IoctlGetTermios(int(at.tty.Fd()), unix.TCGETS); err != nil || *after != *at.before {
-		t.Errorf("the terminal is %+v and was %+v: %v", after, at.before, err)
-	}
+	after, err := unix.IoctlGetTermios(int(at.tty.Fd()), unix.TCGETS)
+	kit.Check(t, err == nil && *after == *at.before, "the terminal is %+v and was %+v: %v", after, at.before, err)
 	s.same(s.session, s.path)
 	if t.Failed() {
 		t.Logf("the terminal shows %q", at.shown.String())

@@ -21,9 +21,7 @@ import (
 func recipe(t *testing.T, page []byte, language string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)\n```" + language + "\n(.*?)```\n").FindSubmatch(page)
-	if block == nil {
-		t.Fatalf("no block of %s", language)
-	}
+	kit.Require(t, block != nil, "no block of %s", language)
 	return string(block[1])
 }
 
@@ -65,17 +63,15 @@ func TestCaptureRecipes(t *testing.T) {
 		text = strings.NewReplacer("/tmp/ccship-key", s.keyFile(), "/var/lib/ccship", filepath.Join(s.dir, "volume")).Replace(text)
 		cmd := s.command(context.Background(), "bash", "-e", "-c", text)
 		cmd.Env = append(cmd.Env, "PATH="+programs+":"+os.Getenv("PATH"), "KEY="+s.key)
-		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "ccship:") {
-			t.Errorf("%s: %v, %s", text, err, out)
-		}
+		out, err := cmd.CombinedOutput()
+		kit.Check(t, err == nil && !strings.Contains(string(out), "ccship:"), "%s: %v, %s", text, err, out)
 		if strings.Contains(text, "capture") {
 			captured++
 			s.same(s.session, s.path)
 		}
 	}
-	if lines := strings.Count(string(s.read(s.path)), "\n"); captured != 4 || lines != captured {
-		t.Errorf("%d lines of %d captures", lines, captured)
-	}
+	lines := strings.Count(string(s.read(s.path)), "\n")
+	kit.Check(t, captured == 4 && lines == captured, "%d lines of %d captures", lines, captured)
 }
 
 // TestDevcontainerSchema holds the recipe of a devcontainer against a copy of the published schema, which sees a name
@@ -93,9 +89,8 @@ func TestDevcontainerSchema(t *testing.T) {
 	for _, valid := range []bool{true, false} {
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		must(t, err)
-		if err := schema.Validate(doc); (err == nil) != valid {
-			t.Errorf("%s\n%v", text, err)
-		}
+		err = schema.Validate(doc)
+		kit.Check(t, (err == nil) == valid, "%s\n%v", text, err)
 		text = strings.Replace(text, "postStartCommand", "postStartComand", 1)
 	}
 }

@@ -51,9 +51,8 @@ func (s *scribe) capture(script string, flags ...string) []string {
 func (s *scribe) quietly(code int, args ...string) outcome {
 	s.t.Helper()
 	out := s.ccship(args...)
-	if out.code != code || out.stderr != "" {
-		s.t.Errorf("%.40q: exit %d, want %d; stderr %q", args, out.code, code, out.stderr)
-	}
+	kit.Check(s.t, out.code == code && out.stderr == "",
+		"%.40q: exit %d, want %d; stderr %q", args, out.code, code, out.stderr)
 	return out
 }
 
@@ -68,12 +67,8 @@ func TestCapture(t *testing.T) {
 		if w.exact != nil {
 			s.same(s.session, s.path)
 		}
-		if code := s.ccship("capture", "no-such-command-anywhere").code; code != 127 {
-			t.Errorf("a command that is missing: exit %d", code)
-		}
-		if code := s.ccship("capture", s.source).code; code != 126 {
-			t.Errorf("a file that is no program: exit %d", code)
-		}
+		kit.Equal(t, "a command that is missing: exit", s.ccship("capture", "no-such-command-anywhere").code, 127)
+		kit.Equal(t, "a file that is no program: exit", s.ccship("capture", s.source).code, 126)
 	})
 }
 
@@ -85,9 +80,8 @@ func TestCaptureMeanwhile(t *testing.T) {
 	eventually(t, "the server has the lines", 5*time.Minute, func() bool {
 		return bytes.Equal(s.exact.raw(s.session, ""), s.all)
 	})
-	if p.Ended() && !kit.Within(time.Minute, func() bool { _, err := os.Stat(s.dir + "/read"); return err == nil }) {
-		t.Error("it ended before the command")
-	}
+	kit.Check(t, !p.Ended() || kit.Within(time.Minute, func() bool { _, err := os.Stat(s.dir + "/read"); return err == nil }),
+		"it ended before the command")
 }
 
 // TestCaptureStdin: the command's input and output are those of capture.
@@ -116,9 +110,8 @@ func TestCaptureLacks(t *testing.T) {
 		return unreachable(r)
 	}))
 	out := s.ccship(s.capture(`cat "$1" >>"$2"; exit 3`, "--wait", "5s", "--spool", spool)...)
-	if out.code != 3 || !strings.Contains(out.stderr, "12 lines") || !strings.Contains(out.stderr, spool) {
-		t.Errorf("exit %d, %q", out.code, out.stderr)
-	}
+	kit.Check(t, out.code == 3 && strings.Contains(out.stderr, "12 lines") && strings.Contains(out.stderr, spool),
+		"exit %d, %q", out.code, out.stderr)
 	eventually(t, "the lines are in the spool", time.Minute, func() bool { // where five seconds were too short
 		if !sent.Load() {
 			s.ccship("capture", "--wait", "10s", "--spool", spool, "true")
@@ -139,9 +132,8 @@ func TestCaptureNoServer(t *testing.T) {
 	for _, toml := range []string{"", "no such option = 1\n"} {
 		s.configure(toml)
 		out := s.ccship(s.capture(`cat "$1" >"$2"; exit 4`, "--wait", "5m")...)
-		if out.code != 4 || !strings.Contains(out.stderr, "not on the server") {
-			t.Errorf("%q: exit %d, %q", toml, out.code, out.stderr)
-		}
+		kit.Check(t, out.code == 4 && strings.Contains(out.stderr, "not on the server"),
+			"%q: exit %d, %q", toml, out.code, out.stderr)
 	}
 }
 
@@ -180,9 +172,7 @@ func TestCaptureBesideDaemon(t *testing.T) {
 	s := newScribe(w, 60, 40)
 	s.quietly(0, s.capture(`cat "$1" >>"$2"`, "--spool", s.dir+"/spool")...)
 	s.same(s.session, s.path)
-	if w.d.Ended() {
-		t.Error("the daemon has ended")
-	}
+	kit.Check(t, !w.d.Ended(), "the daemon has ended")
 }
 
 // TestCaptureTwice: of two captures in one home one delivers for both; when it ends, the other takes over.
@@ -273,9 +263,8 @@ func TestCaptureSharedSpool(t *testing.T) {
 		must(t, os.Chmod(spool, 0o777))
 		must(t, plant(filepath.Join(spool, name)))
 		out := s.ccship(s.capture(`cat "$1" >"$2"; exit 5`, "--spool", spool)...)
-		if out.code != 5 || !strings.Contains(out.stderr, "not a file of this user") {
-			t.Errorf("%s: exit %d, %q", name, out.code, out.stderr)
-		}
+		kit.Check(t, out.code == 5 && strings.Contains(out.stderr, "not a file of this user"),
+			"%s: exit %d, %q", name, out.code, out.stderr)
 		must(t, os.Remove(filepath.Join(spool, name)))
 	}
 	must(t, os.Symlink(mine, filepath.Join(spool, "proven_servers")))
@@ -284,9 +273,8 @@ func TestCaptureSharedSpool(t *testing.T) {
 	if string(s.read(mine)) != "mine\n" {
 		t.Errorf("a file behind a link has %q", s.read(mine))
 	}
-	if _, err := os.Lstat(fresh); err == nil {
-		t.Error("a file was made behind a link")
-	}
+	_, err := os.Lstat(fresh)
+	kit.Check(t, err != nil, "a file was made behind a link")
 }
 
 // TestCaptureKeepsSecrets: as with a service, secrets are masked before they are in the spool, excluded projects stay
@@ -323,7 +311,6 @@ func TestCaptureKeepsSecrets(t *testing.T) {
 	if found := secret.in(raw); len(found)*50 > len(secret.needles) {
 		t.Errorf("%d of %d secrets are on the server or in the spool: %q", len(found), len(secret.needles), found)
 	}
-	if code, _ := w.exact.get("/api/sessions/" + private.session); code != 404 || bytes.Contains(raw, []byte(private.session)) {
-		t.Errorf("an excluded session: %d", code)
-	}
+	code, _ := w.exact.get("/api/sessions/" + private.session)
+	kit.Check(t, code == 404 && !bytes.Contains(raw, []byte(private.session)), "an excluded session: %d", code)
 }

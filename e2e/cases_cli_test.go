@@ -66,20 +66,16 @@ func TestStatus(t *testing.T) {
 	}
 	shipped(w, 91, 25)
 	s := w.status()
-	if s.SchemaVersion != 1 || !s.Running || s.Files.Tracked != 1 || s.Outbox.Entries != 0 || s.Sent.Entries != 25 || s.Sent.Bytes == 0 {
-		t.Errorf("status is %+v", s)
-	}
+	kit.Check(t, s.SchemaVersion == 1 && s.Running && s.Files.Tracked == 1 && s.Outbox.Entries == 0 && s.Sent.Entries == 25 && s.Sent.Bytes != 0,
+		"status is %+v", s)
 	if out := w.ccship("status"); out.code != 0 || strings.Contains(out.stdout, "\x1b") {
 		t.Errorf("status: exit %d, %q (no colours without a terminal)", out.code, out.stdout)
 	}
 	w.look("", 1, "run")
-	if !w.status().Running {
-		t.Error("the second run ended the first")
-	}
+	kit.Check(t, w.status().Running, "the second run ended the first")
 	w.d.MustStop(w.t)
-	if _, err := os.Stat(w.socket()); !os.IsNotExist(err) {
-		t.Errorf("the socket is left behind: %v", err)
-	}
+	_, err := os.Stat(w.socket())
+	kit.Check(t, os.IsNotExist(err), "the socket is left behind: %v", err)
 }
 
 // TestUp is the first thing a person types: server, import, viewer, and everything again without sending a line twice.
@@ -172,12 +168,10 @@ func TestBadInput(t *testing.T) {
 			if code := p.Code(); code != test.code && (test.code != -1 || (code != 1 && code != 2)) {
 				t.Errorf("exit %d, want %d", code, test.code)
 			}
-			if !strings.Contains(said, "ccship: ") || !strings.Contains(said, "hint: ") || !strings.Contains(strings.ToLower(said), test.words) {
-				t.Errorf("it said %q; want one line, a hint, and %q", said, test.words)
-			}
-			if n := strings.Count(strings.TrimSpace(said), "\n"); n > 1 {
-				t.Errorf("%d lines, want the line and its hint:\n%s", n+1, said)
-			}
+			kit.Check(t, strings.Contains(said, "ccship: ") && strings.Contains(said, "hint: ") && strings.Contains(strings.ToLower(said), test.words),
+				"it said %q; want one line, a hint, and %q", said, test.words)
+			n := strings.Count(strings.TrimSpace(said), "\n")
+			kit.Check(t, n <= 1, "%d lines, want the line and its hint:\n%s", n+1, said)
 			if data, err := os.ReadFile(h.socket()); test.name == "foreign file at the socket path" && (err != nil || string(data) != "precious") {
 				t.Errorf("the foreign file is gone or changed: %v", err)
 			}
@@ -198,9 +192,8 @@ func TestBadInput(t *testing.T) {
 		must(t, err)
 		defer listener.Close()
 		out := h.runProgram(kit.Program(t, "ccship-server"), "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
-		if out.code != 1 || !strings.Contains(out.stderr, listener.Addr().String()) {
-			t.Errorf("exit %d, %q", out.code, out.stderr)
-		}
+		kit.Check(t, out.code == 1 && strings.Contains(out.stderr, listener.Addr().String()),
+			"exit %d, %q", out.code, out.stderr)
 	})
 	t.Run("usage", func(t *testing.T) {
 		t.Parallel()
@@ -269,9 +262,7 @@ func (s *socketServer) start() {
 	s.proc = s.launch(kit.Program(s.t, "ccship-server"), "serve", "--listen", "unix://"+s.at, "--store", s.store(), "--public-url", "https://ccship.example")
 	url, err := s.proc.Listening()
 	must(s.t, err)
-	if url != "unix://"+s.at {
-		s.t.Errorf("it listens on %s", url)
-	}
+	kit.Check(s.t, url == "unix://"+s.at, "it listens on %s", url)
 }
 
 // raw is a session's transcript as the server has it.
@@ -300,9 +291,8 @@ func TestSocket(t *testing.T) {
 	h.writeKey(s.key)
 	h.url = "unix://" + s.at
 	w := &world{home: h}
-	if info, err := os.Stat(s.at); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket: %v %v", info, err)
-	}
+	info, err := os.Stat(s.at)
+	kit.Check(t, err == nil && info.Mode().Perm() == 0o600, "the socket: %v %v", info, err)
 	c := newConversation(41, h.cwd())
 	path := h.path("-work-shop", c.session+".jsonl")
 	h.add(path, c.even(5, 500))
@@ -321,9 +311,8 @@ func TestSocket(t *testing.T) {
 		})
 	}
 	second := h.runProgram(kit.Program(t, "ccship-server"), "serve", "--listen", "unix://"+s.at, "--store", s.store())
-	if second.code == 0 || !strings.Contains(second.stderr, "a server listens there") {
-		t.Errorf("a second server: %+v", second)
-	}
+	kit.Check(t, second.code != 0 && strings.Contains(second.stderr, "a server listens there"),
+		"a second server: %+v", second)
 
 	s.proc.Kill()
 	s.start() // where the socket of the one that was killed still is
@@ -355,9 +344,8 @@ func socketThief(t *testing.T, w *world, s *socketServer, path string, more []by
 		t.Errorf("the log names the server otherwise:\n%s", log)
 	}
 	thief.mu.Lock()
-	if thief.keys > 0 || thief.bodies > 0 || len(thief.impostor) == 0 {
-		t.Errorf("the thief was shown %d keys and %d bytes: %q", thief.keys, thief.bodies, thief.impostor)
-	}
+	kit.Check(t, thief.keys <= 0 && thief.bodies <= 0 && len(thief.impostor) != 0,
+		"the thief was shown %d keys and %d bytes: %q", thief.keys, thief.bodies, thief.impostor)
 	thief.mu.Unlock()
 	s.start()
 	w.sync()

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // clone copies a home whose daemon does not run. The programs run in their homes, so both have the same paths, as on
@@ -98,13 +100,10 @@ func TestClone(t *testing.T) {
 		}
 		m.shownAs(own)
 		m.verified()
-		if sent := m.sent(); sent > 60_000+resendLimit {
-			t.Errorf("%d bytes were sent", sent)
-		}
+		sent := m.sent()
+		kit.Check(t, sent <= 60_000+resendLimit, "%d bytes were sent", sent)
 	}
-	if named != 1 {
-		t.Errorf("%d of both have a name of their own", named)
-	}
+	kit.Check(t, named == 1, "%d of both have a name of their own", named)
 }
 
 // secondDatabase starts a server with a copy of the first one's database under another id. It gets the requests that
@@ -171,9 +170,8 @@ func TestTwoDatabases(t *testing.T) {
 	eventually(t, "status says that two databases answer", 5*time.Minute, func() bool {
 		r.write(0, 1)
 		s := r.status().Servers[0] // of one moment: five answers in a row may be of one database, and then it goes on
-		if strings.Contains(s.Detail, said) && s.State != "refused" {
-			t.Errorf("the server is %q although %s", s.State, s.Detail)
-		}
+		kit.Check(t, !strings.Contains(s.Detail, said) || s.State == "refused",
+			"the server is %q although %s", s.State, s.Detail)
 		return strings.Contains(s.Detail, said) && strings.Contains(r.ccship("status").stdout, said)
 	})
 	alone.Store(1)

@@ -67,9 +67,7 @@ func TestUsageOfServerAndDisk(t *testing.T) {
 	})
 	for _, by := range []string{"day", "project", "model", "machine", "day,model", "session,model"} {
 		theirs, ours := w.usage("--by", by), w.usage("--by", by, "--offline")
-		if theirs.Source != "server" || ours.Source != "disk" {
-			t.Fatalf("sources %s and %s", theirs.Source, ours.Source)
-		}
+		kit.Require(t, theirs.Source == "server" && ours.Source == "disk", "sources %s and %s", theirs.Source, ours.Source)
 		if by == "session,model" { // whose a fork's answers are is known by their order of arrival only
 			theirs.Rows, ours.Rows = nil, nil
 		}
@@ -79,9 +77,8 @@ func TestUsageOfServerAndDisk(t *testing.T) {
 				r["cost_usd"] = fmt.Sprintf("%.4f", cost) // the server rounds
 			}
 		}
-		if a, b := fmt.Sprint(theirs.Rows, theirs.Total), fmt.Sprint(ours.Rows, ours.Total); a != b {
-			t.Errorf("by %s:\n%s on the server\n%s on disk", by, a, b)
-		}
+		a, b := fmt.Sprint(theirs.Rows, theirs.Total), fmt.Sprint(ours.Rows, ours.Total)
+		kit.Check(t, a == b, "by %s:\n%s on the server\n%s on disk", by, a, b)
 	}
 }
 
@@ -108,21 +105,17 @@ func TestResumeOnAnotherMachine(t *testing.T) {
 	must(t, os.MkdirAll(here.cwd(), 0o700))
 	here.start()
 	out := here.resume(session[:8])
-	if want := "cd " + here.cwd() + " && claude --resume " + session + "\n"; out.stdout != want {
-		t.Fatalf("printed %q, want %q\n%s", out.stdout, want, out.stderr)
-	}
+	want := "cd " + here.cwd() + " && claude --resume " + session + "\n"
+	kit.Require(t, out.stdout == want, "printed %q, want %q\n%s", out.stdout, want, out.stderr)
 	found, err := filepath.Glob(filepath.Join(here.projects(), "*", session+".jsonl"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("%v, %v", found, err)
-	}
+	kit.Require(t, err == nil && len(found) == 1, "%v, %v", found, err)
 	brought := here.read(found[0])
 	if want := bytes.ReplaceAll(there.read(main), jsonCwd(there.cwd()), jsonCwd(here.cwd())); !bytes.Equal(brought, want) {
 		t.Errorf("%s", firstDifference(brought, want))
 	}
 	beside := strings.TrimSuffix(found[0], ".jsonl")
-	if string(here.read(filepath.Join(beside, "tool-results", "t1.txt"))) != "a large result" || len(here.read(filepath.Join(beside, "subagents", "agent-a1.jsonl"))) == 0 {
-		t.Error("agents and attachments are not here")
-	}
+	kit.Check(t, string(here.read(filepath.Join(beside, "tool-results", "t1.txt"))) == "a large result" && len(here.read(filepath.Join(beside, "subagents", "agent-a1.jsonl"))) != 0,
+		"agents and attachments are not here")
 
 	// It goes on here, and comes back.
 	more := newConversation(504, here.cwd()).even(3, 400)
@@ -130,9 +123,8 @@ func TestResumeOnAnotherMachine(t *testing.T) {
 	here.sync()
 	age(t, main)
 	back := there.ccship("resume", session)
-	if back.code != 0 || !strings.Contains(back.stdout, "claude --resume "+session) {
-		t.Fatalf("back: exit %d\n%s%s", back.code, back.stdout, back.stderr)
-	}
+	kit.Require(t, back.code == 0 && strings.Contains(back.stdout, "claude --resume "+session),
+		"back: exit %d\n%s%s", back.code, back.stdout, back.stderr)
 	there.sync()
 	there.verified()
 	here.verified()
@@ -245,9 +237,8 @@ func TestImpostor(t *testing.T) {
 				_ = h.ccship(args...)
 			}
 			front.mu.Lock()
-			if front.keys > 0 || front.bodies > 0 || len(front.impostor) == 0 {
-				t.Errorf("the impostor was shown %d keys and %d bytes in %d requests: %.10q", front.keys, front.bodies, len(front.impostor), front.impostor)
-			}
+			kit.Check(t, front.keys <= 0 && front.bodies <= 0 && len(front.impostor) != 0,
+				"the impostor was shown %d keys and %d bytes in %d requests: %.10q", front.keys, front.bodies, len(front.impostor), front.impostor)
 			front.mu.Unlock()
 			front.give(w.exact.handler())
 			w.sync()

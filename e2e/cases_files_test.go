@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMoved(t *testing.T) {
@@ -27,9 +29,7 @@ func TestMoved(t *testing.T) {
 		w.add(moved, c.even(2, 4000))
 		agent := filepath.Join(strings.TrimSuffix(moved, ".jsonl"), "subagents", "agent-"+a.agent+".jsonl")
 		w.addAndSync(agent, a.even(1, 4000))
-		if again := w.status().Sent.Entries - sent; again != 3 {
-			t.Errorf("%d entries were sent after the move, want the 3 new ones", again)
-		}
+		kit.Equal(t, "entries were sent after the move", w.status().Sent.Entries-sent, 3)
 		w.same(c.session, moved)
 		w.same(c.session+"/agent-"+a.agent, agent)
 		w.verified()
@@ -76,9 +76,7 @@ func TestAgentTranscripts(t *testing.T) {
 		for stream, path := range files {
 			w.same(stream, path)
 		}
-		if n := w.status().Files.Tracked; n != 4 {
-			t.Errorf("%d transcripts are tracked, want 4: empty, temporary and journal files are none", n)
-		}
+		kit.Equal(t, "transcripts are tracked", w.status().Files.Tracked, 4)
 		w.verified()
 	})
 }
@@ -133,16 +131,12 @@ func TestManyNewFiles(t *testing.T) {
 		}
 		w.d.Resume()
 		w.sync()
-		if n := w.status().Files.Tracked; n != files {
-			t.Errorf("%d files are tracked, want %d", n, files)
-		}
+		kit.Equal(t, "files are tracked", w.status().Files.Tracked, files)
 		for _, i := range []int{0, 1, files / 2, files - 1} {
 			w.same(fmt.Sprintf("00000000-0000-4000-8000-%012d", i), name(i))
 		}
 		if w.plain != nil {
-			if n := w.plain.total(); n != files*(1+rounds)+folders {
-				t.Errorf("the server has %d lines, want %d", n, files*(1+rounds)+folders)
-			}
+			kit.Equal(t, "the server", w.plain.total(), files*(1+rounds)+folders)
 		}
 		w.verified()
 	})
@@ -168,9 +162,7 @@ func TestUnreadableFolder(t *testing.T) {
 			w.ccship("sync") // a scan at once
 			return contains("-work-shop", s.Watch.Unread...)
 		})
-		if n := w.status().Files.Vanished; n != 0 {
-			t.Errorf("%d files count as vanished, though their folder could only not be listed", n)
-		}
+		kit.Equal(t, "files count as vanished, though their folder could only not be listed", w.status().Files.Vanished, 0)
 		must(t, os.Chmod(filepath.Dir(path), 0o700))
 		w.add(path, c.even(2, 4000))
 		w.until("the folder is read again", func(s status) bool {
@@ -178,9 +170,7 @@ func TestUnreadableFolder(t *testing.T) {
 			return len(s.Watch.Unread) == 0 && s.Outbox.Entries == 0 && s.Sent.Entries-sent >= 3
 		})
 		w.sync()
-		if again := w.status().Sent.Entries - sent; again != 3 {
-			t.Errorf("%d entries were sent, want the 3 new ones", again)
-		}
+		kit.Equal(t, "entries were sent", w.status().Sent.Entries-sent, 3)
 		w.same(c.session, path)
 		w.same(other.session, otherPath)
 		w.verified()
@@ -195,9 +185,7 @@ func TestHalfALine(t *testing.T) {
 		w.addAndSync(path, line[:1500])
 		pass(2500 * time.Millisecond) // longer than a complete last line without newline has to be quiet
 		w.holds(c.session, whole)
-		if w.plain != nil && len(w.plain.lines(c.session)) != 10 {
-			t.Error("half a line was sent")
-		}
+		kit.Check(t, w.plain == nil || len(w.plain.lines(c.session)) == 10, "half a line was sent")
 		w.addAndSync(path, line[1500:])
 		w.same(c.session, path)
 		w.verified()
@@ -219,9 +207,8 @@ func TestLastLineWithoutNewline(t *testing.T) {
 	eventually(t, "the newline is on the server", 30*time.Second, func() bool {
 		return bytes.Equal(w.exact.raw(c.session, ""), w.read(path))
 	})
-	if now := w.status().Sent; now.Entries != sent.Entries {
-		t.Errorf("%d entries were sent for a newline", now.Entries-sent.Entries)
-	}
+	now := w.status().Sent
+	kit.Check(t, now.Entries == sent.Entries, "%d entries were sent for a newline", now.Entries-sent.Entries)
 	w.addAndSync(path, c.line(900))
 	w.same(c.session, path)
 	w.verified()

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // damagedLines is everything that was met in transcripts, and some that only could be.
@@ -73,9 +75,8 @@ func TestDamagedLines(t *testing.T) {
 			return
 		}
 		w.unequal("withheld from a plain server", "`ccship config server_url URL`")
-		if w.status().Outbox.Withheld == 0 {
-			t.Error("status counts nothing as withheld, though a plain server can't get damaged lines")
-		}
+		kit.Check(t, w.status().Outbox.Withheld != 0,
+			"status counts nothing as withheld, though a plain server can't get damaged lines")
 	})
 }
 
@@ -93,9 +94,7 @@ func TestExcludedTypes(t *testing.T) {
 		w.entriesSent(10)
 		if w.plain != nil {
 			for index := range w.plain.lines(c.session) {
-				if index%2 != 0 {
-					t.Errorf("line %d was sent, it is excluded", index)
-				}
+				kit.Check(t, index%2 == 0, "line %d was sent, it is excluded", index)
 			}
 		}
 		w.verified()
@@ -120,9 +119,7 @@ func TestOptOut(t *testing.T) {
 		case w.exact != nil && w.exact.raw(secret.session, "?partial=1") != nil:
 			t.Error("an opted-out project is on the server")
 		}
-		if n := w.status().Files.Excluded; n != 1 {
-			t.Errorf("status counts %d excluded transcripts, want 1", n)
-		}
+		kit.Equal(t, "status counts excluded transcripts", w.status().Files.Excluded, 1)
 		w.verified()
 	})
 }
@@ -142,9 +139,7 @@ func TestNothingBelowClaude(t *testing.T) {
 		}
 		return err
 	}))
-	if len(found) != 0 {
-		t.Errorf("files that Claude Code did not write: %v", found)
-	}
+	kit.Check(t, len(found) == 0, "files that Claude Code did not write: %v", found)
 	must(t, filepath.Walk(w.state(), func(p string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %v, others can read it", p, info.Mode().Perm())
@@ -169,9 +164,7 @@ func TestPlainProtocol(t *testing.T) {
 	c, path := shipped(w, 65, 20)
 	w.same(c.session, path)
 	w.gate.set(nil)
-	if extended.Load() {
-		t.Error("a request holds the extension object")
-	}
+	kit.Check(t, !extended.Load(), "a request holds the extension object")
 }
 
 // TestLinks: a project folder and a transcript that lie elsewhere, a loop and an alias. All is delivered, once.
@@ -210,9 +203,8 @@ func TestLinks(t *testing.T) {
 		w.add(singlePath, single.even(3, 900))
 		check()
 		s := w.status()
-		if s.Files.Tracked != 3 || s.Sent.Entries != 36 {
-			t.Errorf("%d transcripts are followed and %d entries were sent, want 3 and 36", s.Files.Tracked, s.Sent.Entries)
-		}
+		kit.Check(t, s.Files.Tracked == 3 && s.Sent.Entries == 36,
+			"%d transcripts are followed and %d entries were sent, want 3 and 36", s.Files.Tracked, s.Sent.Entries)
 		if out := w.ccship("status"); !contains("neither a file nor a folder", out.stdout) {
 			t.Errorf("status does not name the link to a pipe:\n%s", out.stdout)
 		}
@@ -230,9 +222,8 @@ func (w *world) repository(dir, from string) {
 		w.t.Helper()
 		c := exec.CommandContext(w.t.Context(), "git", append([]string{"-c", "user.name=kim", "-c", "user.email=kim@host.example"}, args...)...)
 		c.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := c.CombinedOutput(); err != nil {
-			w.t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
+		out, err := c.CombinedOutput()
+		kit.Require(w.t, err == nil, "git %v: %v\n%s", args, err, out)
 	}
 	must(w.t, os.MkdirAll(filepath.Dir(dir), 0o700))
 	if from == "" {
@@ -290,13 +281,10 @@ func TestOneProject(t *testing.T) {
 	}
 	shop := repositories[at("kim/shop")]
 	for folder, want := range map[string]bool{"lee/shop": true, "kim/store": true, "kim/fork": false, "other/shop": false} {
-		if r := repositories[at(folder)]; r == "" || (r == shop) != want {
-			t.Errorf("%s is of %.8q, kim/shop of %.8q", folder, r, shop)
-		}
+		r := repositories[at(folder)]
+		kit.Check(t, r != "" && (r == shop) == want, "%s is of %.8q, kim/shop of %.8q", folder, r, shop)
 	}
-	if shop == "" || len(hashes) != len(sessions) {
-		t.Errorf("%.8q, %d hashes", shop, len(hashes))
-	}
+	kit.Check(t, shop != "" && len(hashes) == len(sessions), "%.8q, %d hashes", shop, len(hashes))
 	for _, x := range []struct {
 		from []string
 		rows int
@@ -322,9 +310,8 @@ func (w *world) oneName(sessions map[string]string) {
 			Sessions []struct{ Session, Project string }
 		}
 		out := w.ccship(append([]string{"list", "--json"}, args...)...)
-		if out.code != 0 || json.Unmarshal([]byte(out.stdout), &list) != nil {
-			w.t.Fatalf("list %v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
-		}
+		kit.Require(w.t, out.code == 0 && json.Unmarshal([]byte(out.stdout), &list) == nil,
+			"list %v: exit %d\n%s%s", args, out.code, out.stdout, out.stderr)
 		got := map[string]string{}
 		for _, x := range list.Sessions {
 			got[x.Session] = x.Project
@@ -335,13 +322,11 @@ func (w *world) oneName(sessions map[string]string) {
 	clones := []string{"kim/shop", "lee/shop", "kim/store"}
 	name := got[sessions["kim/shop"]]
 	for folder, session := range sessions {
-		if (got[session] == name) != slices.Contains(clones, folder) || name == "" {
-			w.t.Errorf("%s is of %q, kim/shop of %q", folder, got[session], name)
-		}
+		kit.Check(w.t, (got[session] == name) == slices.Contains(clones, folder) && name != "",
+			"%s is of %q, kim/shop of %q", folder, got[session], name)
 	}
-	if some := names("--project", name); len(some) != len(clones) {
-		w.t.Errorf("of %q are %v", name, some)
-	}
+	some := names("--project", name)
+	kit.Check(w.t, len(some) == len(clones), "of %q are %v", name, some)
 	eventually(w.t, "a search finds all clones", 8*time.Minute, func() bool {
 		var found struct {
 			Total  int

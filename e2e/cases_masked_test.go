@@ -23,9 +23,7 @@ import (
 func (w *world) serverTool(want int, args ...string) outcome {
 	w.t.Helper()
 	out := w.runProgram(kit.Program(w.t, "ccship-server"), append(args, "--store", w.exact.store())...)
-	if out.code != want {
-		w.t.Fatalf("ccship-server %v: %+v", args, out)
-	}
+	kit.Require(w.t, out.code == want, "ccship-server %v: %+v", args, out)
 	return out
 }
 
@@ -93,9 +91,7 @@ func TestServerMasks(t *testing.T) {
 	w.look("", 0, "verify", "--deep")
 	generations := w.generations(c.session)
 	w.look("", 0, "verify", "--repair")
-	if now := w.generations(c.session); now != generations {
-		t.Errorf("a repair made %d generations of %d", now, generations)
-	}
+	kit.Equal(t, "a repair made generations", w.generations(c.session), generations)
 	w.look("", 0, "verify", "--repair", c.session, "--from-start")
 	clean("sent again")
 	w.keepLines(path, lines-8)
@@ -145,9 +141,7 @@ func TestForgetOld(t *testing.T) {
 	w.scrubbed(s)
 	w.look("", 0, "verify")
 	w.look("", 0, "verify", "--deep")
-	if now := w.generations(c.session); now != generations {
-		t.Errorf("lines were sent again: %d generations of %d", now, generations)
-	}
+	kit.Equal(t, "lines were sent again: generations", w.generations(c.session), generations)
 	w.sameShape(w.exact.raw(c.session, generation(0)), first)
 	s.none("the log", []byte(w.d.Log.String()))
 	w.env = append(w.env, "CCSHIP_REDACT=off")
@@ -160,9 +154,8 @@ func TestForgetOld(t *testing.T) {
 func (w *world) scrubbed(s *secrets) {
 	w.t.Helper()
 	var found []string
-	if !kit.Within(8*time.Minute, func() bool { found = s.inFiles(w); return len(found)*50 <= len(s.needles) }) {
-		w.t.Errorf("%d of %d secrets are in files of the server: %q", len(found), len(s.needles), found)
-	}
+	kit.Check(w.t, kit.Within(8*time.Minute, func() bool { found = s.inFiles(w); return len(found)*50 <= len(s.needles) }),
+		"%d of %d secrets are in files of the server: %q", len(found), len(s.needles), found)
 }
 
 // TestForgetOldPlain: a server that speaks only the base protocol cannot mask, and the command says so.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestTimelineAndCalls asks both programs what happened in a session and for its calls: from disk and from the server,
@@ -38,14 +40,12 @@ func TestTimelineAndCalls(t *testing.T) {
 	w.derived("continued", sessionA)
 	for _, args := range [][]string{{"search", "file:cart.go"}, {"search", "\"go test\" kind:command"}, {"search", "tool:Bash"},
 		{"search", "tool:ba* kind:error"}, {"search", "undefined tool:Bash"}, {"search", "ok file:cart.go"}} {
-		if got := w.look("", 0, args...).stdout; !strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%v:\n%s", args, got)
-		}
+		got := w.look("", 0, args...).stdout
+		kit.Check(t, strings.Contains(got, sessionA[:8]), "%v:\n%s", args, got)
 	}
 	for _, args := range [][]string{{"search", "undefined tool:Edit"}, {"search", "undefined file:cart.go"}} {
-		if got := w.look("", 0, args...).stdout; strings.Contains(got, sessionA[:8]) {
-			t.Errorf("%v:\n%s", args, got)
-		}
+		got := w.look("", 0, args...).stdout
+		kit.Check(t, !strings.Contains(got, sessionA[:8]), "%v:\n%s", args, got)
 	}
 	var local, stored timelineDocument
 	machine := w.exact.digest(sessionA).Machine
@@ -55,16 +55,12 @@ func TestTimelineAndCalls(t *testing.T) {
 		return local.Source == "local" && stored.Source == "server" && len(local.Moments) >= 4 && len(local.Moments) == len(stored.Moments)
 	})
 	for i, m := range stored.Moments {
-		if !strings.Contains(m.URL, "/sessions/"+sessionA+"/L/") {
-			t.Errorf("the address is %q", m.URL)
-		}
-		if m.URL = ""; m != local.Moments[i] {
-			t.Errorf("on disk %+v, on the server %+v", local.Moments[i], m)
-		}
+		kit.Check(t, strings.Contains(m.URL, "/sessions/"+sessionA+"/L/"), "the address is %q", m.URL)
+		m.URL = ""
+		kit.Check(t, m == local.Moments[i], "on disk %+v, on the server %+v", local.Moments[i], m)
 	}
-	if p := local.Moments[0]; p.Kind != "prompt" || p.Took != 8000 || p.Waited < 539_000 {
-		t.Errorf("the turn is %+v", p)
-	}
+	p := local.Moments[0]
+	kit.Check(t, p.Kind == "prompt" && p.Took == 8000 && p.Waited >= 539_000, "the turn is %+v", p)
 	if text := w.look("", 0, "show", "--timeline=prompt,compaction", sessionA).stdout; !strings.Contains(text, "8.0 s, waited 9 min") ||
 		!strings.Contains(text, "167k tokens → 9k tokens") || strings.Contains(text, "Exit code 1") {
 		t.Errorf("in words:\n%s", text)
@@ -72,9 +68,8 @@ func TestTimelineAndCalls(t *testing.T) {
 	w.look("nothing to search for", 2, "search")
 	w.d.MustStop(t)
 	w.gate.set(unreachable)
-	if got := timelineOf(t, w.look("", 0, "show", "--timeline", sessionA, "--json").stdout); len(got.Moments) < 4 || got.Moments[0] != local.Moments[0] {
-		t.Errorf("offline %+v", got)
-	}
+	got := timelineOf(t, w.look("", 0, "show", "--timeline", sessionA, "--json").stdout)
+	kit.Check(t, len(got.Moments) >= 4 && got.Moments[0] == local.Moments[0], "offline %+v", got)
 }
 
 // timelineDocument is what `show --timeline --json` prints.
@@ -92,9 +87,8 @@ type timelineDocument struct {
 
 func timelineOf(t *testing.T, text string) (d timelineDocument) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err, text)
-	}
+	err := json.Unmarshal([]byte(text), &d)
+	kit.Require(t, err == nil, "%v %v", err, text)
 	return d
 }
 
@@ -115,16 +109,12 @@ func TestShareAndList(t *testing.T) {
 	}
 	list := ok("share", "--list")
 	number := regexp.MustCompile(`(?m)^ *(\d+) .*` + id[:8]).FindStringSubmatch(list)
-	if number == nil || strings.Contains(list, filepath.Base(link)) || ok("share", "--list", other[:8]) != "no links\n" {
-		t.Fatalf("links:\n%s", list)
-	}
+	kit.Require(t, number != nil && !strings.Contains(list, filepath.Base(link)) && ok("share", "--list", other[:8]) == "no links\n",
+		"links:\n%s", list)
 	ok("share", "--revoke", number[1])
-	if page, code := open(t, link); code != http.StatusNotFound || strings.Contains(page, "anchor") {
-		t.Errorf("the revoked link answers %d", code)
-	}
-	if out := w.ccship("share", "--revoke", number[1]); out.code == 0 {
-		t.Error("it is revoked twice")
-	}
+	page, code := open(t, link)
+	kit.Check(t, code == http.StatusNotFound && !strings.Contains(page, "anchor"), "the revoked link answers %d", code)
+	kit.Check(t, w.ccship("share", "--revoke", number[1]).code != 0, "it is revoked twice")
 	for _, wrong := range [][]string{{}, {"--revoke", "1", id}, {"--revoke", "0"}, {"--revoke", "-1"}, {id, "--expires", "2y"}} {
 		if out := w.ccship(append([]string{"share"}, wrong...)...); out.code == 0 || strings.Contains(out.stdout, "/s/") {
 			t.Errorf("share %v: exit %d, %s", wrong, out.code, out.stdout)
@@ -175,9 +165,7 @@ func (w *world) requestLink(method, session, path string) {
 	answer, err := http.DefaultClient.Do(r)
 	must(w.t, err)
 	must(w.t, answer.Body.Close())
-	if answer.StatusCode != http.StatusAccepted {
-		w.t.Errorf("%s %s: %s", method, path, answer.Status)
-	}
+	kit.Check(w.t, answer.StatusCode == http.StatusAccepted, "%s %s: %s", method, path, answer.Status)
 }
 
 // linkRequests are a session's, by path.
@@ -187,9 +175,8 @@ func (w *world) linkRequests(session string) map[string]linkRequest {
 	var list struct {
 		Requests []linkRequest `json:"link_requests"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		w.t.Fatalf("link requests: %v\n%s", err, body)
-	}
+	err := json.Unmarshal(body, &list)
+	kit.Require(w.t, err == nil, "link requests: %v\n%s", err, body)
 	byPath := map[string]linkRequest{}
 	for _, x := range list.Requests {
 		byPath[x.Path] = x
@@ -216,13 +203,11 @@ func TestLinkRequests(t *testing.T) {
 		list := w.linkRequests(sessionA)
 		return list["plan.md"].State == "done" && list["notes.md"].State == "refused"
 	})
-	if list := w.linkRequests(sessionA); list["notes.md"].Reason == "" {
-		t.Errorf("refused without a reason: %+v", list)
-	}
+	list := w.linkRequests(sessionA)
+	kit.Check(t, list["notes.md"].Reason != "", "refused without a reason: %+v", list)
 	w.eventuallyDocument(sessionA, "plan.md", "# Plan\n") // the daemon answers first, and sends it then
-	if code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md")); code != http.StatusNotFound {
-		t.Errorf("a link to the key: %d", code)
-	}
+	code, _ := w.exact.get(w.documentAddress(sessionA, "notes.md"))
+	kit.Check(t, code == http.StatusNotFound, "a link to the key: %d", code)
 	w.requestLink(http.MethodDelete, sessionA, "plan.md")
 	eventually(t, "the link is ended", 60*time.Second, func() bool {
 		w.addAndSync(path, c.turn(10_000, "go", "on"))

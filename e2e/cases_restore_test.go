@@ -77,9 +77,8 @@ func (r *rolledBack) healed(beside int64) {
 		r.same(session, path)
 	}
 	r.verified()
-	if sent := r.sent(); sent > r.lacked+beside+resendLimit {
-		r.t.Errorf("%d bytes were sent, the server lacked %d", sent, r.lacked+beside)
-	}
+	sent := r.sent()
+	kit.Check(r.t, sent <= r.lacked+beside+resendLimit, "%d bytes were sent, the server lacked %d", sent, r.lacked+beside)
 }
 
 // TestHomeRestored: home and state go back to before a rewind, and other lines follow.
@@ -167,8 +166,7 @@ func TestServerRestored(t *testing.T) {
 func renewStore(t testing.TB, r *rolledBack) {
 	t.Helper()
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	data, err := os.ReadFile(r.exact.database())
-	kit.Must(t, err)
+	data := kit.Value(os.ReadFile(r.exact.database()))(t)
 	kit.Must(t, os.WriteFile(backup, data, 0o600))
 	r.serverTool(0, "restore", "--force", "--from", backup)
 }
@@ -213,7 +211,5 @@ func TestNothingIsOverwritten(t *testing.T) {
 	for _, g := range r.exact.digest(session).Generations {
 		found = found || string(r.exact.raw(session, generation(int(g.Generation)))) == string(future)
 	}
-	if !found {
-		t.Errorf("the %d bytes of the other future are in no generation", len(future))
-	}
+	kit.Check(t, found, "the %d bytes of the other future are in no generation", len(future))
 }

@@ -45,9 +45,7 @@ type retired struct {
 func (w *world) retired(session string) (r retired) {
 	w.t.Helper()
 	code, body := w.exact.get("/api/sessions/" + session)
-	if code != http.StatusOK {
-		w.t.Fatalf("%s: %d %s", session, code, body)
-	}
+	kit.Require(w.t, code == http.StatusOK, "%s: %d %s", session, code, body)
 	must(w.t, json.Unmarshal(body, &r))
 	return r
 }
@@ -80,9 +78,8 @@ func TestRetention(t *testing.T) {
 	w.serverTool(0, "retention", "add", "generations", "--older-than", "30d")
 	w.serverTool(0, "retention", "add", "sessions", "--older-than", "60d", "--project", "old")
 	w.serverTool(0, "retention", "hold", "--session", sessions["held"].session, "--why", "a case")
-	if out := w.serverTool(0, "retention"); !strings.Contains(out.stdout, "keeps 1 session: hold") {
-		t.Errorf("a dry run: %+v", out)
-	}
+	out := w.serverTool(0, "retention")
+	kit.Check(t, strings.Contains(out.stdout, "keeps 1 session: hold"), "a dry run: %+v", out)
 	w.serverTool(0, "retention", "--yes")
 	if r := w.retired(sessions["dropped"].session); r.Retention.RetiredAt == nil || r.Retention.Lines != 60+50-from("dropped") {
 		t.Errorf("of the dropped session the server says %+v", r)
@@ -97,9 +94,8 @@ func TestRetention(t *testing.T) {
 		w.sync()
 		w.look("retired by policy: 50 lines", 0, "verify")
 		w.look("retired by policy: 2 generations", 0, "verify", "--deep")
-		if n := w.status().Sent.Entries; n != sent {
-			t.Errorf("%s: %d lines were sent, want %d", when, n, sent)
-		}
+		n := w.status().Sent.Entries
+		kit.Check(t, n == sent, "%s: %d lines were sent, want %d", when, n, sent)
 		for _, name := range []string{"rewound", "held", "recent"} {
 			w.same(sessions[name].session, paths[name])
 		}
@@ -124,9 +120,8 @@ func TestRetention(t *testing.T) {
 	w.addAndSync(paths["dropped"], sessions["dropped"].even(1, 3000))
 	w.look("retired by policy: 50 lines", 0, "verify")
 	code, body := w.exact.get("/api/sessions/" + sessions["dropped"].session + "/entries?limit=10")
-	if n := strings.Count(string(body), `"line_index"`); code != http.StatusOK || n != 4 {
-		t.Errorf("%d new lines of the dropped session, want 4: %d %.300s", n, code, body)
-	}
+	n := strings.Count(string(body), `"line_index"`)
+	kit.Check(t, code == http.StatusOK && n == 4, "%d new lines of the dropped session, want 4: %d %.300s", n, code, body)
 	w.serverTool(0, "verify")
 }
 
@@ -155,9 +150,8 @@ func (w *world) serverStatus() (s coldStatus) {
 // an object of theirs is gone or has other bytes, and brings them back. The server's status says what is where.
 func TestVerifyDeepInColdStorage(t *testing.T) {
 	w := aloneWorld(t)
-	if s := w.serverStatus(); s.Cold != nil {
-		t.Errorf("a server without cold storage has %+v", s.Cold)
-	}
+	s := w.serverStatus()
+	kit.Check(t, s.Cold == nil, "a server without cold storage has %+v", s.Cold)
 	place := filepath.Join(w.dir, "cold")
 	w.exact.proc.MustStop(t)
 	w.exact.flags = []string{"--blocks", "file://" + place, "--cold-after", "1s"}
@@ -265,9 +259,8 @@ func TestDamagedBlock(t *testing.T) {
 UPDATE blocks SET data = CAST(substr(data, 1, 99) || X'00FF' || substr(data, 102) AS BLOB)
 WHERE id = (SELECT min(b.id) FROM blocks b JOIN streams s ON s.id = b.stream WHERE s.session_id = ?)`, c.session)
 	must(t, err)
-	if n, err := result.RowsAffected(); err != nil || n != 1 {
-		t.Fatalf("%d blocks damaged, %v", n, err)
-	}
+	n, err := result.RowsAffected()
+	kit.Require(t, err == nil && n == 1, "%d blocks damaged, %v", n, err)
 	w.unequal(c.session, "not on the server", "`ccship verify --repair`")
 	if out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store()); out.code == 0 || !strings.Contains(out.stdout+out.stderr, c.session) {
 		t.Errorf("ccship-server verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)

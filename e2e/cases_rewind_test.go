@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // shipped is a world with one transcript of n lines of 4 KB that is on the server already.
@@ -26,9 +28,8 @@ func rewound(w *world, stream, path string, before []byte) {
 	w.same(stream, path)
 	if w.exact != nil {
 		w.earlier(stream, 0, before)
-		if n := w.generations(stream); n < 2 {
-			w.t.Errorf("%d generations, want the rewind to have opened a second", n)
-		}
+		n := w.generations(stream)
+		kit.Check(w.t, n >= 2, "%d generations, want the rewind to have opened a second", n)
 	}
 	w.verified()
 }
@@ -185,9 +186,7 @@ func TestStateLostOrCorrupt(t *testing.T) {
 					t.Errorf("generation %d of the earlier epoch: %s", gen, firstDifference(got, content))
 				}
 			}
-			if name == "corrupt" && len(w.status().Notices) == 0 {
-				t.Error("status says nothing of the corrupt state file")
-			}
+			kit.Check(t, name != "corrupt" || len(w.status().Notices) != 0, "status says nothing of the corrupt state file")
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/planted"
 )
 
@@ -51,9 +52,8 @@ func (s *secrets) in(text []byte) (found []string) {
 // none demands that a text holds no secret.
 func (s *secrets) none(what string, text []byte) {
 	s.t.Helper()
-	if found := s.in(text); len(found) > 0 {
-		s.t.Errorf("%s holds %d secrets: %q", what, len(found), found)
-	}
+	found := s.in(text)
+	kit.Check(s.t, len(found) == 0, "%s holds %d secrets: %q", what, len(found), found)
 }
 
 func quoted(v any) string {
@@ -144,15 +144,11 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 	for _, name := range documents {
 		code, content := w.exact.get("/api/sessions/" + c.session + "/documents/" + url.PathEscape(name))
-		if code != http.StatusOK {
-			t.Fatalf("%s: %d", name, code)
-		}
+		kit.Require(t, code == http.StatusOK, "%s: %d", name, code)
 		server = append(server, content)
 	}
 	server = append(server, w.history(t))
-	if len(s.needles) < 300 {
-		t.Errorf("only %d secrets are planted", len(s.needles))
-	}
+	kit.Check(t, len(s.needles) >= 300, "only %d secrets are planted", len(s.needles))
 	if found := s.in(bytes.Join(server, nil)); len(found)*50 > len(s.needles) {
 		t.Errorf("%d of %d secrets are on the server: %q", len(found), len(s.needles), found)
 	}
@@ -162,9 +158,8 @@ func TestSecretsStayHere(t *testing.T) {
 	before := w.sent()
 	w.d.MustStop(t)
 	w.startAndSync()
-	if again := w.sent(); again > before/4 {
-		t.Errorf("%d bytes are sent again after a restart", again)
-	}
+	again := w.sent()
+	kit.Check(t, again <= before/4, "%d bytes are sent again after a restart", again)
 	replaced := filepath.Join(w.dir, "copy")
 	must(t, os.WriteFile(replaced, w.read(path), 0o600))
 	must(t, os.Rename(replaced, path)) // another file in its place is read from its beginning
@@ -193,13 +188,10 @@ func TestSecretsStayHere(t *testing.T) {
 func (w *world) sameShape(got, disk []byte) {
 	w.t.Helper()
 	a, b := bytes.Split(got, []byte("\n")), bytes.Split(disk, []byte("\n"))
-	if len(a) != len(b) {
-		w.t.Fatalf("%d lines, want %d", len(a), len(b))
-	}
+	kit.Require(w.t, len(a) == len(b), "%d lines, want %d", len(a), len(b))
 	for i := range a {
-		if len(a[i]) != len(b[i]) || json.Valid(a[i]) != json.Valid(b[i]) {
-			w.t.Errorf("line %d: %d bytes, want %d, valid %v", i, len(a[i]), len(b[i]), json.Valid(a[i]))
-		}
+		kit.Check(w.t, len(a[i]) == len(b[i]) && json.Valid(a[i]) == json.Valid(b[i]),
+			"line %d: %d bytes, want %d, valid %v", i, len(a[i]), len(b[i]), json.Valid(a[i]))
 	}
 }
 
@@ -230,9 +222,7 @@ func (w *world) history(t *testing.T) []byte {
 	t.Helper()
 	_, list := w.exact.get("/api/sessions?limit=100")
 	name := regexp.MustCompile(`"(history-[^"]+)"`).FindSubmatch(list)
-	if name == nil {
-		t.Fatalf("no history in %s", list)
-	}
+	kit.Require(t, name != nil, "no history in %s", list)
 	return w.exact.raw(string(name[1]), "")
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // restored is what the tests read of `restore --json`.
@@ -31,9 +33,7 @@ type restored struct {
 func (w *world) restore(code int, args ...string) (r restored) {
 	w.t.Helper()
 	out := w.ccship(append([]string{"restore", "--json"}, args...)...)
-	if out.code != code {
-		w.t.Fatalf("restore %v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
-	}
+	kit.Require(w.t, out.code == code, "restore %v: exit %d, want %d\n%s%s", args, out.code, code, out.stdout, out.stderr)
 	must(w.t, json.Unmarshal([]byte(out.stdout), &r))
 	return r
 }
@@ -82,9 +82,8 @@ func TestRestoreEveryGeneration(t *testing.T) {
 			to := filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", kind, g))
 			w.restore(0, session, "--generation", fmt.Sprint(g), "--to", to)
 			w.equal(to, whole(content))
-			if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%s: %v, %v", to, info, err)
-			}
+			info, err := os.Stat(to)
+			kit.Check(t, err == nil && info.Mode().Perm() == 0o600, "%s: %v, %v", to, info, err)
 		}
 		w.restore(1, session, "--to", filepath.Join(w.dir, kind+"-0.jsonl")) // there already
 		w.inPlace(session, path, agent, contents)
@@ -170,9 +169,8 @@ func TestLost(t *testing.T) {
 	}
 	w.restore(0, c.session)
 	w.equal(path, content)
-	if out := w.ccship("list", "--lost"); strings.Contains(out.stdout, c.session) {
-		t.Errorf("still lost: %s", out.stdout)
-	}
+	out = w.ccship("list", "--lost")
+	kit.Check(t, !strings.Contains(out.stdout, c.session), "still lost: %s", out.stdout)
 }
 
 // TestListShowSearchExport drives the reading verbs against both programs, with and without a daemon and a server.
@@ -232,9 +230,8 @@ func TestForget(t *testing.T) {
 	w.start()
 	w.addAndSync(path, c.even(3, 300))
 	for _, stream := range []string{c.session, c.session + "/agent-a1"} {
-		if got := w.exact.raw(stream, ""); got != nil {
-			t.Errorf("%s: the server has %d bytes", stream, len(got))
-		}
+		got := w.exact.raw(stream, "")
+		kit.Check(t, got == nil, "%s: the server has %d bytes", stream, len(got))
 	}
 	w.same(keep.session, kept)
 	w.verified()
@@ -284,9 +281,8 @@ func (w *world) alter(statement string) {
 	unpack(w.t, tx)
 	result, err := tx.Exec(statement)
 	must(w.t, err)
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		w.t.Fatalf("%s: %d rows, %v", statement, n, err)
-	}
+	n, err := result.RowsAffected()
+	kit.Require(w.t, err == nil && n != 0, "%s: %d rows, %v", statement, n, err)
 	must(w.t, tx.Commit())
 }
 
@@ -349,9 +345,8 @@ func TestShortIDs(t *testing.T) {
 			!strings.Contains(said, "ccship list") {
 			t.Errorf("%s, for no session: exit %d\n%s", command, code, said)
 		}
-		if code, said := run(shortOne[:6]); code != 0 || strings.Contains(said, shortTwin) {
-			t.Errorf("%s, for one session: exit %d\n%s", command, code, said)
-		}
+		code, said := run(shortOne[:6])
+		kit.Check(t, code == 0 && !strings.Contains(said, shortTwin), "%s, for one session: exit %d\n%s", command, code, said)
 	}
 	if out := w.ccship("list"); strings.Contains(out.stdout, "  server only ") || !strings.Contains(out.stdout, shortTwin[:8]) {
 		t.Errorf("not one session was forgotten:\n%s%s", out.stdout, out.stderr)
@@ -376,12 +371,8 @@ func TestShortIDsAreAllTried(t *testing.T) {
 			taking = append(taking, command)
 		}
 	}
-	if len(taking) < 14 {
-		t.Fatalf("the reference has %d commands that take a session: %q", len(taking), taking)
-	}
+	kit.Require(t, len(taking) >= 14, "the reference has %d commands that take a session: %q", len(taking), taking)
 	for _, name := range taking {
-		if !strings.Contains(string(test), `"`+name+" ") {
-			t.Errorf("`ccship %s` is not tried", name)
-		}
+		kit.Check(t, strings.Contains(string(test), `"`+name+" "), "`ccship %s` is not tried", name)
 	}
 }

@@ -47,9 +47,8 @@ func TestOutboxFull(t *testing.T) {
 		w.start()
 		s := w.until("status says full", func(s status) bool { return s.State == "full" })
 		// Each worker may have had its turn, of a megabyte or so, when the cap was reached.
-		if s.Files.ReadBytes >= s.Files.Bytes || s.Outbox.Stored > 8<<20 {
-			t.Errorf("%d of %d bytes were read, %d are stored: reading went on beyond the cap", s.Files.ReadBytes, s.Files.Bytes, s.Outbox.Stored)
-		}
+		kit.Check(t, s.Files.ReadBytes < s.Files.Bytes && s.Outbox.Stored <= 8<<20,
+			"%d of %d bytes were read, %d are stored: reading went on beyond the cap", s.Files.ReadBytes, s.Files.Bytes, s.Outbox.Stored)
 		w.gate.set(nil)
 		w.sync()
 		for stream, path := range streams {
@@ -87,9 +86,7 @@ func TestNoServerYet(t *testing.T) {
 	w.add(path, c.even(20, 1500))
 	w.start()
 	s := w.until("status says that there is no server", func(s status) bool { return s.State == "no_server" && s.Files.Tracked == 1 })
-	if s.Outbox.Entries != 0 {
-		t.Errorf("%d entries are queued without a server", s.Outbox.Entries)
-	}
+	kit.Check(t, s.Outbox.Entries == 0, "%d entries are queued without a server", s.Outbox.Entries)
 	w.d.MustStop(w.t)
 	w.url = url
 	w.startAndSync()
@@ -120,15 +117,12 @@ func TestHistory(t *testing.T) {
 		w.same(c.session, path)
 		w.verified()
 		if w.plain != nil {
-			if names := w.plain.names(); len(names) != 1 {
-				t.Errorf("a plain server got the sessions %v", names)
-			}
+			names := w.plain.names()
+			kit.Check(t, len(names) == 1, "a plain server got the sessions %v", names)
 			return
 		}
 		code, body := w.exact.get("/api/sessions")
-		if code != 200 || !contains(`"history-`, string(body)) {
-			t.Errorf("ccship-server has no history: %d %s", code, body)
-		}
+		kit.Check(t, code == 200 && contains(`"history-`, string(body)), "ccship-server has no history: %d %s", code, body)
 	})
 }
 
@@ -157,15 +151,11 @@ func TestStateOfAnotherVersion(t *testing.T) {
 		other := w.read(file)
 		p := w.launch(kit.Program(t, "ccship"), "run")
 		eventually(t, "the daemon refuses the state", time.Minute, p.Ended)
-		if code := p.Code(); code != 1 {
-			t.Errorf("version %d: exit %d, want 1", version, code)
-		}
+		kit.Equal(t, fmt.Sprintf("version %d: exit", version), p.Code(), 1)
 		if said := p.Log.String(); !contains(says, said) || !contains("hint: ", said) {
 			t.Errorf("version %d: it said %q; want a line on the version, and a hint", version, said)
 		}
-		if !bytes.Equal(w.read(file), other) {
-			t.Errorf("version %d: the state file was changed", version)
-		}
+		kit.Check(t, bytes.Equal(w.read(file), other), "version %d: the state file was changed", version)
 	}
 	must(t, os.WriteFile(file, ours, 0o600))
 	w.add(path, c.even(1, 900))

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // checkpoint is what the tests read of one, from the daemon and from the server.
@@ -49,9 +51,8 @@ func (w *world) arrived(session string) []checkpoint {
 	w.t.Helper()
 	code, body := w.exact.get("/api/checkpoints?session=" + url.QueryEscape(session))
 	var list checkpointList
-	if err := json.Unmarshal(body, &list); code != 200 || err != nil {
-		w.t.Fatalf("GET /api/checkpoints: %d, %v\n%s", code, err, body)
-	}
+	err := json.Unmarshal(body, &list)
+	kit.Require(w.t, code == 200 && err == nil, "GET /api/checkpoints: %d, %v\n%s", code, err, body)
 	return list.Checkpoints
 }
 
@@ -128,9 +129,8 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 	want := []string{"", "auto_80", "auto_90 auto_80", "compact auto_90 auto_80", "compact auto_90 auto_80"}
 	for i, lines := range growing(c) {
 		w.addAndSync(path, lines)
-		if got := triggers(w.checkpoints(sessionA)); got != want[i] {
-			t.Fatalf("after step %d: %q, want %q", i, got, want[i])
-		}
+		got := triggers(w.checkpoints(sessionA))
+		kit.Require(t, got == want[i], "after step %d: %q, want %q", i, got, want[i])
 		if i%2 == 1 {
 			w.d.Kill()
 			w.start()
@@ -142,18 +142,16 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if here[2].TokensUsed != 136_940 || here[1].TokensUsed != 151_970 || here[0].TokensUsed != 167_100 {
-		t.Errorf("tokens: %+v", here)
-	}
+	kit.Check(t, here[2].TokensUsed == 136_940 && here[1].TokensUsed == 151_970 && here[0].TokensUsed == 167_100,
+		"tokens: %+v", here)
 	w.sync()
 	there := w.arrived(sessionA)
 	if triggers(there) != triggers(here) {
 		t.Errorf("the server has %q, want %q", triggers(there), triggers(here))
 	}
 	for i := range min(len(here), len(there)) {
-		if here[i].ID != there[i].ID || here[i].Summary != there[i].Summary || here[i].ContextHash != there[i].ContextHash {
-			t.Errorf("the server has %+v, want %+v", there[i], here[i])
-		}
+		kit.Check(t, here[i].ID == there[i].ID && here[i].Summary == there[i].Summary && here[i].ContextHash == there[i].ContextHash,
+			"the server has %+v, want %+v", there[i], here[i])
 	}
 	w.same(sessionA, path)
 	w.verified()
@@ -168,20 +166,12 @@ func TestHistoryFiresNothing(t *testing.T) {
 	grown := w.path("-work-shop", sessionB+".jsonl")
 	w.add(grown, bytes.Join(growing(b)[:2], nil)) // at 82 %
 	w.startAndSync()
-	if got := triggers(w.checkpoints(sessionA)); got != "compact" {
-		t.Errorf("of history: %q, want the compaction alone", got)
-	}
-	if got := triggers(w.arrived(sessionA)); got != "compact" {
-		t.Errorf("of history the server has %q, want the compaction alone", got)
-	}
+	kit.Equal(t, "of history", triggers(w.checkpoints(sessionA)), "compact")
+	kit.Equal(t, "of history the server has", triggers(w.arrived(sessionA)), "compact")
 	w.addAndSync(grown, b.turn(138_000, "Still there", "Yes."))
-	if got := triggers(w.checkpoints(sessionB)); got != "" {
-		t.Errorf("80 %% was passed before the daemon came: %q", got)
-	}
+	kit.Equal(t, "80 % was passed before the daemon came", triggers(w.checkpoints(sessionB)), "")
 	w.addAndSync(grown, b.turn(152_000, "More", "More."))
-	if got := triggers(w.checkpoints(sessionB)); got != "auto_90" {
-		t.Errorf("passed while watching: %q, want auto_90", got)
-	}
+	kit.Equal(t, "passed while watching", triggers(w.checkpoints(sessionB)), "auto_90")
 }
 
 // TestHistoryOfARewoundSession wants the messages of the conversation as it stands: after a step back in the
@@ -207,9 +197,8 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 		t.Errorf("after the turn: %q of %d", texts(list), total)
 	}
 	tool := list[slices.IndexFunc(list, func(m message) bool { return m.ToolName != "" })]
-	if string(tool.ToolInput) != `{"file_path":"/x/y.go"}` || !strings.HasSuffix(tool.Output, "(1700 chars total)") || tool.Success == nil || !*tool.Success {
-		t.Errorf("the tool call is %+v", tool)
-	}
+	kit.Check(t, string(tool.ToolInput) == `{"file_path":"/x/y.go"}` && strings.HasSuffix(tool.Output, "(1700 chars total)") && tool.Success != nil && *tool.Success,
+		"the tool call is %+v", tool)
 	before := w.read(path)
 	// The user goes back behind "one", and says something else.
 	c.leaf = middle
@@ -259,9 +248,7 @@ func TestMessagesStayBounded(t *testing.T) {
 		w.addAndSync(path, lines)
 	}
 	total, list := w.messages(sessionA)
-	if total != 200 || len(list) != 200 {
-		t.Errorf("%d messages are kept, %d shown, want 200", total, len(list))
-	}
+	kit.Check(t, total == 200 && len(list) == 200, "%d messages are kept, %d shown, want 200", total, len(list))
 	w.look("", 0, "messages", sessionA, "--clear")
 	w.addAndSync(path, c.turn(10_000, "after", "all"))
 	if _, list := w.messages(sessionA); texts(list) != "after | all" {
@@ -291,9 +278,8 @@ func TestLinkedDocument(t *testing.T) {
 			mistake = filepath.Join(w.cwd(), mistake)
 		}
 		out := w.ccship("link", "add", mistake, "--session", sessionA)
-		if out.code != 1 || !strings.Contains(out.stderr, why) || strings.Count(strings.TrimSpace(out.stderr), "\n") > 1 {
-			t.Errorf("%s: %+v", mistake, out)
-		}
+		kit.Check(t, out.code == 1 && strings.Contains(out.stderr, why) && strings.Count(strings.TrimSpace(out.stderr), "\n") <= 1,
+			"%s: %+v", mistake, out)
 	}
 	w.look("", 0, "link", "add", spec, "--session", sessionA)
 	w.sync()
@@ -317,9 +303,7 @@ func TestLinkedDocument(t *testing.T) {
 	})
 	last := int64(0)
 	for _, v := range w.versions(sessionA, "docs/spec.md") {
-		if v.Version < last {
-			t.Errorf("versions go back: %+v", v)
-		}
+		kit.Check(t, v.Version >= last, "versions go back: %+v", v)
 		last = v.Version
 	}
 	w.verified()
@@ -334,9 +318,8 @@ func (w *world) versions(session, path string) []documentVersion {
 	w.t.Helper()
 	_, body := w.exact.get(w.documentAddress(session, path) + "/versions")
 	var list struct{ Versions []documentVersion }
-	if err := json.Unmarshal(body, &list); err != nil {
-		w.t.Fatalf("versions: %v\n%s", err, body)
-	}
+	err := json.Unmarshal(body, &list)
+	kit.Require(w.t, err == nil, "versions: %v\n%s", err, body)
 	slices.SortFunc(list.Versions, func(a, b documentVersion) int { return int(a.Version - b.Version) })
 	return list.Versions
 }
@@ -344,9 +327,8 @@ func (w *world) versions(session, path string) []documentVersion {
 // document demands the newest content of a document on the server.
 func (w *world) document(session, path, content string) {
 	w.t.Helper()
-	if code, body := w.exact.get(w.documentAddress(session, path)); code != 200 || string(body) != content {
-		w.t.Errorf("the server has %d %.80q, want %.80q", code, body, content)
-	}
+	code, body := w.exact.get(w.documentAddress(session, path))
+	kit.Check(w.t, code == 200 && string(body) == content, "the server has %d %.80q, want %.80q", code, body, content)
 }
 
 func (w *world) eventuallyDocument(session, path, content string) {

@@ -33,7 +33,6 @@ func TestUpOnAnothersPort(t *testing.T) {
 	if again.Code() != 1 || !strings.Contains(again.Log.String(), "taken") {
 		t.Errorf("exit %d: %s", again.Code(), again.Log)
 	}
-	if log := taken.Log.String(); strings.Contains(log, "/api/") {
-		t.Errorf("the other user's server was asked:\n%s", log)
-	}
+	log := taken.Log.String()
+	kit.Check(t, !strings.Contains(log, "/api/"), "the other user's server was asked:\n%s", log)
 }

@@ -83,23 +83,17 @@ func (v *visitor) storesNoneOf(dir, ticket string) {
 	for _, c := range v.client.Jar.Cookies(at) {
 		secrets = append(secrets, c.Value)
 	}
-	if len(secrets) < 3 {
-		v.t.Error("the visitor has no cookie")
-	}
+	kit.Check(v.t, len(secrets) >= 3, "the visitor has no cookie")
 	files, err := filepath.Glob(filepath.Join(dir, "server.db*"))
 	must(v.t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		must(v.t, err)
 		for _, secret := range secrets {
-			if strings.Contains(string(text), secret) {
-				v.t.Errorf("%s holds %.8s… in clear", file, secret)
-			}
+			kit.Check(v.t, !strings.Contains(string(text), secret), "%s holds %.8s… in clear", file, secret)
 		}
 	}
-	if len(files) == 0 {
-		v.t.Errorf("there is no database in %s", dir)
-	}
+	kit.Check(v.t, len(files) != 0, "there is no database in %s", dir)
 }
 
 // TestUpIsClosed: every user of the machine reaches the server of `up`, so it asks each who they are. The link that
@@ -111,29 +105,21 @@ func TestUpIsClosed(t *testing.T) {
 	stranger := newVisitor(t, base)
 	for _, path := range []string{"/", "/sessions/" + session, "/search?q=a", "/usage", "/events", "/account", "/api/sessions",
 		"/sessions/" + session + "/document?path=.env", "/sessions/" + session + "/export?format=jsonl"} {
-		if code := stranger.status(path, nil); code != http.StatusUnauthorized {
-			t.Errorf("%s answers %d to somebody who is not logged in, want 401", path, code)
-		}
+		code := stranger.status(path, nil)
+		kit.Check(t, code == http.StatusUnauthorized, "%s answers %d to somebody who is not logged in, want 401", path, code)
 	}
-	if code := stranger.status("/sessions/"+session+"/documents", url.Values{"path": {".env"}, "action": {"link"}}); code != http.StatusUnauthorized {
-		t.Errorf("a stranger may ask for documents: %d", code)
-	}
+	code := stranger.status("/sessions/"+session+"/documents", url.Values{"path": {".env"}, "action": {"link"}})
+	kit.Check(t, code == http.StatusUnauthorized, "a stranger may ask for documents: %d", code)
 	_, ticket, ok := strings.Cut(link, "?ticket=")
-	if !ok {
-		t.Fatalf("up prints no one-time link:\n%s", up.Log)
-	}
+	kit.Require(t, ok, "up prints no one-time link:\n%s", up.Log)
 	reader := newVisitor(t, base)
-	if code := reader.status("/login", url.Values{"ticket": {ticket}}); code != http.StatusOK {
-		t.Errorf("the link does not log in: %d", code)
-	}
+	kit.Equal(t, "the link does not log in", reader.status("/login", url.Values{"ticket": {ticket}}), http.StatusOK)
 	for _, path := range []string{"/", "/sessions/" + session, "/account"} {
-		if code := reader.status(path, nil); code != http.StatusOK {
-			t.Errorf("%s answers %d to the reader with the link", path, code)
-		}
+		code := reader.status(path, nil)
+		kit.Check(t, code == http.StatusOK, "%s answers %d to the reader with the link", path, code)
 	}
-	if code := stranger.status("/login", url.Values{"ticket": {ticket}}); code != http.StatusUnauthorized {
-		t.Errorf("the link works twice: %d", code)
-	}
+	code = stranger.status("/login", url.Values{"ticket": {ticket}})
+	kit.Check(t, code == http.StatusUnauthorized, "the link works twice: %d", code)
 	up.MustStop(t)
 	reader.storesNoneOf(filepath.Join(h.dir, "xdg", "state", "ccship", "up"), ticket)
 }
@@ -146,15 +132,12 @@ func TestUpForgetsLogins(t *testing.T) {
 	up, base, _, link := runningUp(t, h)
 	_, ticket, _ := strings.Cut(link, "?ticket=")
 	reader := newVisitor(t, base)
-	if code := reader.status("/login", url.Values{"ticket": {ticket}}); code != http.StatusOK {
-		t.Fatalf("the link does not log in: %d", code)
-	}
+	code := reader.status("/login", url.Values{"ticket": {ticket}})
+	kit.Require(t, code == http.StatusOK, "the link does not log in: %d", code)
 	up.MustStop(t)
 	up = h.launch(kit.Program(t, "ccship"), "up")
 	eventually(t, "up runs again", time.Minute, func() bool { return strings.Contains(up.Log.String(), "watching for new lines") })
-	if code := reader.status("/", nil); code != http.StatusUnauthorized {
-		t.Errorf("a login of the run before still works: %d", code)
-	}
+	kit.Equal(t, "a login of the run before still works", reader.status("/", nil), http.StatusUnauthorized)
 	up.MustStop(t)
 }
 
@@ -164,9 +147,8 @@ func TestSecondDaemon(t *testing.T) {
 	w := aloneWorld(t)
 	c, path := shipped(w, 64, 5)
 	out := w.ccship("run", "--state-dir", w.dir+"/other")
-	if out.code != 1 || !strings.Contains(out.stderr, "another ccship delivers") || !strings.Contains(out.stderr, "pid ") {
-		t.Errorf("a second daemon: exit %d\n%s", out.code, out.stderr)
-	}
+	kit.Check(t, out.code == 1 && strings.Contains(out.stderr, "another ccship delivers") && strings.Contains(out.stderr, "pid "),
+		"a second daemon: exit %d\n%s", out.code, out.stderr)
 	service := w.command(context.Background(), kit.Program(t, "ccship"), "run", "--state-dir", w.dir+"/other")
 	service.Env = append(service.Env, "NOTIFY_SOCKET="+w.dir+"/nobody", "CCSHIP_SOCKET="+w.dir+"/s2")
 	waits := kit.Launch(t, service)

@@ -33,9 +33,8 @@ func (w *world) report() (report, int) {
 	w.t.Helper()
 	out := w.ccship("verify", "--json")
 	var r report
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
-		w.t.Fatalf("verify --json: %v: exit %d, %q %q", err, out.code, out.stdout, out.stderr)
-	}
+	err := json.Unmarshal([]byte(out.stdout), &r)
+	kit.Require(w.t, err == nil, "verify --json: %v: exit %d, %q %q", err, out.code, out.stdout, out.stderr)
 	return r, out.code
 }
 
@@ -43,9 +42,8 @@ func TestVerifyProves(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, _ := shipped(w, 70, 30)
 		r, code := w.report()
-		if code != 0 || !r.Equal || r.Files != 1 || r.Lines != 30 || r.Proven != (w.exact != nil) {
-			t.Errorf("exit %d, report %+v", code, r)
-		}
+		kit.Check(t, code == 0 && r.Equal && r.Files == 1 && r.Lines == 30 && r.Proven == (w.exact != nil),
+			"exit %d, report %+v", code, r)
 		w.look("", 0, "verify", c.session[:8])
 		out := w.ccship("verify")
 		if words := "acknowledged, not proven"; strings.Contains(out.stdout+out.stderr, words) != (w.plain != nil) {
@@ -75,20 +73,17 @@ func TestVerifySeesAFlippedBit(t *testing.T) {
 	w.exact.proc.MustStop(w.t)
 	data := w.read(w.exact.database())
 	at := bytes.Index(data, []byte("MARKED-FOR-DAMAGE"))
-	if at < 0 || bytes.Count(data, []byte("MARKED-FOR-DAMAGE")) != 1 {
-		t.Fatalf("the line is in the database %d times, want once", bytes.Count(data, []byte("MARKED-FOR-DAMAGE")))
-	}
+	kit.Require(t, at >= 0 && bytes.Count(data, []byte("MARKED-FOR-DAMAGE")) == 1,
+		"the line is in the database %d times, want once", bytes.Count(data, []byte("MARKED-FOR-DAMAGE")))
 	data[at] ^= 0x20
 	must(t, os.WriteFile(w.exact.database(), data, 0o600))
 	w.exact.start()
 	r, code := w.report()
-	if code != 1 || r.Equal || len(r.Differences) != 1 {
-		t.Fatalf("exit %d, report %+v; want exit 1 and one difference", code, r)
-	}
+	kit.Require(t, code == 1 && !r.Equal && len(r.Differences) == 1,
+		"exit %d, report %+v; want exit 1 and one difference", code, r)
 	d := r.Differences[0]
-	if d.SessionID != c.session || len(d.Differ) != 1 || d.Differ[0].First != 20 || d.Differ[0].Last != 20 || len(d.Missing)+len(d.Extra) != 0 {
-		t.Errorf("difference %+v, want line 20 of %s", d, c.session)
-	}
+	kit.Check(t, d.SessionID == c.session && len(d.Differ) == 1 && d.Differ[0].First == 20 && d.Differ[0].Last == 20 && len(d.Missing)+len(d.Extra) == 0,
+		"difference %+v, want line 20 of %s", d, c.session)
 	w.look("line 21: other bytes", 1, "verify")
 }
 
@@ -99,16 +94,13 @@ func TestVerifyAfterALostDatabase(t *testing.T) {
 	c, path := shipped(w, 72, 30)
 	w.exact.proc.MustStop(w.t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(w.exact.database() + suffix); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
+		err := os.Remove(w.exact.database() + suffix)
+		kit.Require(t, err == nil || os.IsNotExist(err), "%v", err)
 	}
 	key := w.exact.key
 	fresh := newShipServerKey(w.exact)
 	w.writeKey(fresh)
-	if key == fresh {
-		t.Fatal("two servers made the same key")
-	}
+	kit.Require(t, key != fresh, "two servers made the same key")
 	eventually(t, "verify finds everything on the server", 2*time.Minute, func() bool {
 		r, code := w.report()
 		return code == 0 && r.Equal
@@ -120,9 +112,7 @@ func TestVerifyAfterALostDatabase(t *testing.T) {
 func newShipServerKey(s *shipServer) string {
 	s.home.t.Helper()
 	out := s.home.runProgram(kit.Program(s.home.t, "ccship-server"), "key", "create", "--name", "again", "--store", s.store())
-	if out.code != 0 {
-		s.home.t.Fatalf("key create: exit %d, %s", out.code, out.stderr)
-	}
+	kit.Require(s.home.t, out.code == 0, "key create: exit %d, %s", out.code, out.stderr)
 	s.key = strings.TrimSpace(out.stdout)
 	s.start()
 	return s.key
@@ -132,13 +122,10 @@ func newShipServerKey(s *shipServer) string {
 func (w *world) unequal(words ...string) {
 	w.t.Helper()
 	out := w.ccship("verify")
-	if out.code != 1 || strings.HasPrefix(out.stdout, "equal") {
-		w.t.Errorf("verify: exit %d, want 1\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	kit.Check(w.t, out.code == 1 && !strings.HasPrefix(out.stdout, "equal"),
+		"verify: exit %d, want 1\n%s%s", out.code, out.stdout, out.stderr)
 	for _, word := range words {
-		if !strings.Contains(out.stdout, word) {
-			w.t.Errorf("verify does not say %q:\n%s", word, out.stdout)
-		}
+		kit.Check(w.t, strings.Contains(out.stdout, word), "verify does not say %q:\n%s", word, out.stdout)
 	}
 }
 
@@ -151,12 +138,9 @@ func TestRepairOfALine(t *testing.T) {
 	w.unequal(c.session, "line 31: not on the server", "`ccship verify --repair`")
 	before := w.status().Sent.Entries
 	out := w.ccship("verify", "--repair")
-	if out.code != 0 || !strings.HasPrefix(out.stdout, "equal") || !strings.Contains(out.stdout, "sent again: 10 lines of 1 transcript") {
-		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
-	if sent := w.status().Sent.Entries - before; sent != 10 {
-		t.Errorf("%d lines were sent, want the 10 from the deleted one on", sent)
-	}
+	kit.Check(t, out.code == 0 && strings.HasPrefix(out.stdout, "equal") && strings.Contains(out.stdout, "sent again: 10 lines of 1 transcript"),
+		"verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	kit.Equal(t, "lines were sent", w.status().Sent.Entries-before, 10)
 	w.verified()
 	w.same(c.session, path)
 	w.same(other.session, otherPath)
@@ -173,9 +157,8 @@ func TestRepairOfASession(t *testing.T) {
 	w.alter("DELETE FROM lines")
 	w.unequal(c.session, "lines 1–40: not on the server")
 	out := w.ccship("verify", "--repair", c.session[:8])
-	if out.code != 0 || !strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript") {
-		t.Errorf("repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	kit.Check(t, out.code == 0 && strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript"),
+		"repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	w.sync()
 	w.verified()
 	w.same(c.session, path)
@@ -233,9 +216,8 @@ func TestDeepTwoEpochs(t *testing.T) {
 	}
 	w.alter("UPDATE lines SET raw = replace(raw, 'user', 'uses') WHERE line = 7 AND epoch = 1")
 	out := deep()
-	if out.code != 1 || !strings.Contains(out.stdout, "line 8: other bytes on the server") || !strings.Contains(out.stdout, "older") {
-		t.Errorf("verify --deep of a damaged epoch: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	kit.Check(t, out.code == 1 && strings.Contains(out.stdout, "line 8: other bytes on the server") && strings.Contains(out.stdout, "older"),
+		"verify --deep of a damaged epoch: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	w.verified()
 	w.same(c.session, path)
 }
@@ -274,7 +256,5 @@ func TestReplacedArrive(t *testing.T) {
 		status, body := r.exact.get("/api/sessions/" + session + "/entries" + generation(int(g.Generation)) + "&limit=1000")
 		found = found || status == http.StatusOK && bytes.Contains(body, bytes.TrimSpace(last)[1:])
 	}
-	if !found {
-		t.Error("the lines that were rewound are in no generation")
-	}
+	kit.Check(t, found, "the lines that were rewound are in no generation")
 }

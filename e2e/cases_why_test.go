@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // git runs git in the person's home, which is a work tree, at a time of the tale.
@@ -26,9 +28,7 @@ func (w *world) git(at string, args ...string) string {
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Kim", "GIT_AUTHOR_EMAIL=kim@example.invalid", "GIT_COMMITTER_NAME=Kim",
 		"GIT_COMMITTER_EMAIL=kim@example.invalid")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
+	kit.Require(w.t, err == nil, "git %v: %v\n%s", args, err, out)
 	return strings.TrimSpace(string(out))
 }
 
@@ -125,9 +125,8 @@ func TestWhyTogether(t *testing.T) {
 	named := func() bool { return len(w.why("HEAD").Commits[0].Sessions) == 1 }
 	eventually(t, "the server knows who wrote the commit", 8*time.Minute, named)
 	c := w.why("HEAD").Commits[0]
-	if c.Added != 6 || c.NotProven["by_hand"] != 1 || c.Sessions[0].SessionID != sessionA || c.Sessions[0].Lines != 5 {
-		t.Fatalf("the commit: %+v", c)
-	}
+	kit.Require(t, c.Added == 6 && c.NotProven["by_hand"] == 1 && c.Sessions[0].SessionID == sessionA && c.Sessions[0].Lines == 5,
+		"the commit: %+v", c)
 	if p := c.Sessions[0].Prompts; len(p) != 1 || p[0].Line != 0 || p[0].Lines != 5 || p[0].Text != "write the cart" ||
 		!strings.Contains(p[0].URL, "/sessions/"+sessionA+"/") {
 		t.Errorf("its prompts: %+v", p)
@@ -140,18 +139,14 @@ func TestWhyTogether(t *testing.T) {
 		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}
 	w.look("write the cart", 0, "why", file+":5")
-	if got := w.git(day+"9Z", "status", "--porcelain", "-uno") + w.git(day+"9Z", "for-each-ref", "--format=%(refname)"); got != "refs/heads/main" {
-		t.Errorf("asking has changed the repository: %q", got)
-	}
+	got := w.git(day+"9Z", "status", "--porcelain", "-uno") + w.git(day+"9Z", "for-each-ref", "--format=%(refname)")
+	kit.Check(t, got == "refs/heads/main", "asking has changed the repository: %q", got)
 
 	w.look("", 0, "forget", sessionA, "--yes")
 	eventually(t, "the server has forgotten who wrote the commit", 8*time.Minute, func() bool { return !named() })
-	if c := w.why("HEAD").Commits[0]; c.NotProven["no_transcript"] != 6 {
-		t.Errorf("after it was forgotten: %+v", c)
-	}
-	if got := w.commitsOf(sessionA); got != "404" {
-		t.Errorf("the page of the forgotten session: %s", got)
-	}
+	c = w.why("HEAD").Commits[0]
+	kit.Check(t, c.NotProven["no_transcript"] == 6, "after it was forgotten: %+v", c)
+	kit.Equal(t, "the page of the forgotten session", w.commitsOf(sessionA), "404")
 }
 
 // member gives a person's home a key of a new member of the server.
@@ -168,9 +163,7 @@ func (w *world) seen(session string) map[string]string {
 	link, err := url.Parse(strings.TrimSpace(w.ccship("why", "HEAD", "--link").stdout))
 	must(w.t, err)
 	code, page := w.page(link.RequestURI())
-	if code != http.StatusOK {
-		w.t.Errorf("%s: %d\n%s", link, code, page)
-	}
+	kit.Check(w.t, code == http.StatusOK, "%s: %d\n%s", link, code, page)
 	_, page, _ = strings.Cut(page, `<main`)
 	return map[string]string{"why": w.ccship("why", "HEAD").stdout, "why --json": w.ccship("why", "HEAD", "--json").stdout,
 		"a file": w.ccship("why", "work/shop/cart.go", "--json").stdout, "the page of the commit": page,
@@ -211,9 +204,7 @@ func TestWhyOfTwo(t *testing.T) {
 	eventually(t, "ann's session is named for her lines", 8*time.Minute, of(ann, sessionA, 5))
 	before := ann.seen(sessionA)
 	for what, text := range before {
-		if !regexp.MustCompile(`\b5\b`).MatchString(text) {
-			t.Errorf("%s has no number of her lines: %s", what, text)
-		}
+		kit.Check(t, regexp.MustCompile(`\b5\b`).MatchString(text), "%s has no number of her lines: %s", what, text)
 	}
 
 	bob.wrote(sessionB, "write the taxes", filepath.Join(bob.cwd(), "cart.go"), both)
@@ -221,26 +212,20 @@ func TestWhyOfTwo(t *testing.T) {
 	bob.sync()
 	eventually(t, "bob's session is named for all lines", 8*time.Minute, of(bob, sessionB, 9))
 	for what, text := range ann.seen(sessionA) {
-		if text != before[what] {
-			t.Errorf("%s tells ann of bob's session: %s\nbefore it came: %s", what, text, before[what])
-		}
+		kit.Check(t, text == before[what], "%s tells ann of bob's session: %s\nbefore it came: %s", what, text, before[what])
 	}
 	for what, text := range bob.seen(sessionB) {
-		if !regexp.MustCompile(`\b9\b`).MatchString(text) || regexp.MustCompile(sessionA+`|\bann\b|write the cart`).MatchString(text) {
-			t.Errorf("%s, for bob: %s", what, text)
-		}
+		kit.Check(t, regexp.MustCompile(`\b9\b`).MatchString(text) && !regexp.MustCompile(sessionA+`|\bann\b|write the cart`).MatchString(text),
+			"%s, for bob: %s", what, text)
 	}
 	for _, x := range []struct {
 		w    *world
 		page string
 	}{{ann, sessionB}, {bob, sessionA}} {
-		if got := x.w.commitsOf(x.page); got != "404" {
-			t.Errorf("the page of the other one's session: %s", got)
-		}
+		kit.Equal(t, "the page of the other one's session", x.w.commitsOf(x.page), "404")
 	}
 	ann.look("", 0, "forget", sessionA, "--yes")
 	eventually(t, "ann's session is forgotten", 8*time.Minute, func() bool { return ann.commitsOf(sessionA) == "404" })
-	if got := bob.commitsOf(sessionB); !strings.Contains(got, "9 of 9 lines") {
-		t.Errorf("bob's session, when ann's is forgotten: %s", got)
-	}
+	got := bob.commitsOf(sessionB)
+	kit.Check(t, strings.Contains(got, "9 of 9 lines"), "bob's session, when ann's is forgotten: %s", got)
 }

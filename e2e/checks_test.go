@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestChecksCanFail: what the cases compare with must itself see what is wrong.
@@ -15,28 +17,24 @@ func TestChecksCanFail(t *testing.T) {
 	t.Parallel()
 	file := []byte("{\"a\":1}\n\n {\"b\":2}\r\nno JSON\n{\"cut\":")
 	whole := map[int64][]byte{0: []byte(`{"a":1}`), 2: []byte(`{"b":2}`)}
-	if wrong := objectsMissing(file, whole); len(wrong) != 0 {
-		t.Errorf("a whole copy is called wrong: %v", wrong)
-	}
+	wrong := objectsMissing(file, whole)
+	kit.Check(t, len(wrong) == 0, "a whole copy is called wrong: %v", wrong)
 	for name, lines := range map[string]map[int64][]byte{
 		"missing": {0: whole[0]}, "other bytes": {0: whole[0], 2: []byte(`{"b": 2}`)}, "moved": {0: whole[0], 1: whole[2]},
 	} {
-		if wrong := objectsMissing(file, lines); len(wrong) != 1 {
-			t.Errorf("%s: %v, want one complaint", name, wrong)
-		}
+		wrong := objectsMissing(file, lines)
+		kit.Check(t, len(wrong) == 1, "%s: %v, want one complaint", name, wrong)
 	}
 	for entry, want := range map[string]string{
 		`{"line_index":12,"a":1}`: `{"a":1}`, `{"line_index":12}`: `{}`, `{"line_index":12 }`: `{ }`,
 		`{"line_index":12,"line_index":7}`: `{"line_index":7}`,
 	} {
-		if index, raw, err := splitEntry([]byte(entry)); err != nil || index != 12 || string(raw) != want {
-			t.Errorf("%s splits into %d, %s, %v", entry, index, raw, err)
-		}
+		index, raw, err := splitEntry([]byte(entry))
+		kit.Check(t, err == nil && index == 12 && string(raw) == want, "%s splits into %d, %s, %v", entry, index, raw, err)
 	}
 	for _, entry := range []string{`{"a":1,"line_index":12}`, `{"line_index":"12"}`, `{"line_index":-1}`, `{ "line_index":1}`} {
-		if _, _, err := splitEntry([]byte(entry)); err == nil {
-			t.Errorf("%s is taken for an entry", entry)
-		}
+		_, _, err := splitEntry([]byte(entry))
+		kit.Check(t, err != nil, "%s is taken for an entry", entry)
 	}
 }
 
@@ -69,9 +67,8 @@ func TestPlainServerIsStrict(t *testing.T) {
 		if test.change != nil {
 			test.change(r)
 		}
-		if _, err := s.store(r, []byte(test.body)); (err == nil) != test.ok {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		_, err := s.store(r, []byte(test.body))
+		kit.Check(t, (err == nil) == test.ok, "%s: %v", test.name, err)
 	}
 }
 
@@ -80,20 +77,14 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	a, b := newConversation(1, "/w"), newConversation(1, "/w")
 	data := a.mixed(2000)
-	if !bytes.Equal(data, b.mixed(2000)) || bytes.Equal(data, newConversation(2, "/w").mixed(2000)) {
-		t.Error("the seed does not decide the bytes")
-	}
+	kit.Check(t, bytes.Equal(data, b.mixed(2000)) && !bytes.Equal(data, newConversation(2, "/w").mixed(2000)),
+		"the seed does not decide the bytes")
 	for line := range bytes.Lines(data) {
-		if !isObject(bytes.TrimSuffix(line, []byte("\n"))) {
-			t.Fatalf("not a record: %.200q", line)
-		}
+		kit.Require(t, isObject(bytes.TrimSuffix(line, []byte("\n"))), "not a record: %.200q", line)
 	}
-	if n := bytes.Count(data, []byte("\n")); n != 2000 {
-		t.Errorf("%d lines, want 2000", n)
-	}
+	kit.Equal(t, "Count", bytes.Count(data, []byte("\n")), 2000)
 	for _, size := range []int{1000, 4000, 1 << 20} {
-		if n := len(a.line(size)); n < size*9/10-200 || n > size*3/2+500 {
-			t.Errorf("a line of %d bytes was asked for, it has %d", size, n)
-		}
+		n := len(a.line(size))
+		kit.Check(t, n >= size*9/10-200 && n <= size*3/2+500, "a line of %d bytes was asked for, it has %d", size, n)
 	}
 }

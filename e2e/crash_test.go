@@ -58,9 +58,7 @@ func crashes(w *world, made []*kit.Outcome, from, to int) {
 	for n := from; n < to; n++ {
 		i := n % len(crashPhases)
 		for try := 0; !crashPhases[i].kill(a); try++ {
-			if try == 100 {
-				w.t.Fatalf("no kill hit the phase %q in %d tries", crashPhases[i].name, try)
-			}
+			kit.Require(w.t, try != 100, "no kill hit the phase %q in %d tries", crashPhases[i].name, try)
 		}
 		made[i].Runs++
 		made[i].Hear("killed; its service manager starts it again")

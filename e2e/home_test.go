@@ -156,9 +156,8 @@ func (h *home) ccship(args ...string) (out outcome) {
 func (h *home) look(want string, code int, args ...string) outcome {
 	h.t.Helper()
 	out := h.ccship(args...)
-	if out.code != code || !contains(want, out.stdout, out.stderr) {
-		h.t.Errorf("%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
-	}
+	kit.Check(h.t, out.code == code && contains(want, out.stdout, out.stderr),
+		"%v: exit %d, want %d and %q\n%s%s", args, out.code, code, want, out.stdout, out.stderr)
 	return out
 }
 
@@ -179,9 +178,7 @@ func (h *home) runProgram(program string, args ...string) outcome {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		h.t.Fatalf("run %s %v: %v", filepath.Base(program), args, err)
-	}
+	kit.Require(h.t, err == nil || errors.As(err, &exit), "run %s %v: %v", filepath.Base(program), args, err)
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
@@ -215,26 +212,21 @@ func (h *home) status() status {
 	h.t.Helper()
 	out := h.ccship("status", "--json")
 	var s status
-	if err := json.Unmarshal([]byte(out.stdout), &s); err != nil {
-		h.t.Fatalf("status --json: %v: %q %q", err, out.stdout, out.stderr)
-	}
+	err := json.Unmarshal([]byte(out.stdout), &s)
+	kit.Require(h.t, err == nil, "status --json: %v: %q %q", err, out.stdout, out.stderr)
 	return s
 }
 
 // dead demands a number of dead letters.
 func (h *home) dead(want int64) {
 	h.t.Helper()
-	if n := h.status().Outbox.Dead; n != want {
-		h.t.Errorf("%d dead letters, want %d", n, want)
-	}
+	kit.Equal(h.t, "dead letters", h.status().Outbox.Dead, want)
 }
 
 // entriesSent demands a number of entries that were sent since the daemon started.
 func (h *home) entriesSent(want int64) {
 	h.t.Helper()
-	if n := h.status().Sent.Entries; n != want {
-		h.t.Errorf("%d entries were sent since the start, want %d", n, want)
-	}
+	kit.Equal(h.t, "entries were sent since the start", h.status().Sent.Entries, want)
 }
 
 // until waits for a state of the daemon.

@@ -12,6 +12,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // house is the plan. A new arrow or door needs a reason in its commit.
@@ -185,9 +187,8 @@ func TestHouseSeesBreaches(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if got := house().breaches(test.graph); !slices.Equal(got, test.want) {
-				t.Errorf("breaches are %q, want %q", got, test.want)
-			}
+			got := house().breaches(test.graph)
+			kit.Check(t, slices.Equal(got, test.want), "breaches are %q, want %q", got, test.want)
 		})
 	}
 }

@@ -37,23 +37,19 @@ func TestKeysNeedProof(t *testing.T) {
 		if !ours || side == "server" || side == "e2e" || side == "packaging" || side == "transcript" || strings.HasPrefix(room, "cmd/ccship-server") {
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go"))
-		kit.Must(t, err)
+		files := kit.Value(filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go")))(t)
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-			kit.Must(t, err)
+			file := kit.Value(parser.ParseFile(token.NewFileSet(), path, nil, 0))(t)
 			seen++
 			for _, breach := range keyBreaches(room, file) {
 				t.Errorf("%s: %s", path, breach)
 			}
 		}
 	}
-	if seen < 100 {
-		t.Errorf("only %d files were looked at", seen)
-	}
+	kit.Check(t, seen >= 100, "only %d files were looked at", seen)
 }
 
 // keyBreaches says what a file of a package does that only others may.
@@ -94,10 +90,8 @@ func TestKeysNeedProofSeesBreaches(t *testing.T) {
 		{"daemon/remote", `func f(r *http.Request) { outbox.NewClient(1); r.Header.Set("X-API-Key", "k") }`, 0},
 		{"cmd/ccship", `func f(r *http.Request) { r.Header.Get("X-Other") }`, 0},
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0)
-		kit.Must(t, err)
-		if got := keyBreaches(c.room, file); len(got) != c.breaches {
-			t.Errorf("%s: %q", c.code, got)
-		}
+		file := kit.Value(parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0))(t)
+		got := keyBreaches(c.room, file)
+		kit.Check(t, len(got) == c.breaches, "%s: %q", c.code, got)
 	}
 }

@@ -96,9 +96,7 @@ type killed struct {
 func (c *campaign) run(rounds int) {
 	c.task.begin(c)
 	for c.made.Rounds < rounds {
-		if c.made.Late > 100+rounds {
-			c.t.Fatalf("%d of %d kills came too late", c.made.Late, c.made.Late+c.made.Rounds)
-		}
+		kit.Require(c.t, c.made.Late <= 100+rounds, "%d of %d kills came too late", c.made.Late, c.made.Late+c.made.Rounds)
 		recovery, hit := c.round()
 		if !hit {
 			c.made.Late++
@@ -111,9 +109,8 @@ func (c *campaign) run(rounds int) {
 	c.verify()
 	c.made.Sessions, c.made.Lines = len(c.files), c.sent()
 	c.t.Logf("%+v", c.made)
-	if c.made.Lost+c.made.Wrong+c.made.Verify > 0 {
-		c.t.Errorf("%d lines lost, %d wrong, %d checks found something", c.made.Lost, c.made.Wrong, c.made.Verify)
-	}
+	kit.Check(c.t, c.made.Lost+c.made.Wrong+c.made.Verify <= 0,
+		"%d lines lost, %d wrong, %d checks found something", c.made.Lost, c.made.Wrong, c.made.Verify)
 }
 
 // round has something done and kills in its middle. hit: something was left to do after the kill.
@@ -121,9 +118,7 @@ func (c *campaign) round() (recovery float64, hit bool) {
 	c.task.prepare(c)
 	c.since = time.Now()
 	total := c.task.left(c) // before a server runs, which may be quick
-	if total <= 0 {
-		c.t.Fatalf("there is nothing to do: %d", total)
-	}
+	kit.Require(c.t, total > 0, "there is nothing to do: %d", total)
 	c.serve(c.task.flags(c)...)
 	c.task.start(c)
 	mark := 1 + c.rng.IntN(total)

@@ -83,13 +83,10 @@ func (w *way) pause() int {
 func (w *way) check() {
 	w.t.Helper()
 	w.look("", 0, "sync", "--wait", "--timeout", "15m")
-	if dead := w.status().Outbox.Dead; dead != 0 {
-		w.t.Errorf("%s: %d dead letters", w.name, dead)
-	}
+	kit.Equal(w.t, fmt.Sprintf("%s: dead letters", w.name), w.status().Outbox.Dead, 0)
 	for _, code := range []string{protocol.CodeStoreBehind, protocol.CodeOtherStore} {
-		if strings.Contains(w.proc.Log.String(), "code="+code) {
-			w.t.Errorf("%s: the database lost what it had acknowledged: %s", w.name, code)
-		}
+		kit.Check(w.t, !strings.Contains(w.proc.Log.String(), "code="+code),
+			"%s: the database lost what it had acknowledged: %s", w.name, code)
 	}
 	for _, f := range w.files {
 		if got, want := w.server.raw(f.session, ""), w.read(f.path); !bytes.Equal(got, want) {
@@ -100,9 +97,7 @@ func (w *way) check() {
 		w.look("", 0, args...)
 	}
 	out := w.runProgram(kit.Program(w.t, "ccship-server"), "verify", "--store", w.server.store())
-	if out.code != 0 {
-		w.t.Errorf("%s: ccship-server verify: exit %d\n%s%s", w.name, out.code, out.stdout, out.stderr)
-	}
+	kit.Check(w.t, out.code == 0, "%s: ccship-server verify: exit %d\n%s%s", w.name, out.code, out.stdout, out.stderr)
 }
 
 // TestPatroni: while lines come in, the primary of three nodes is killed with its Patroni, and the synchronous standby
@@ -139,9 +134,7 @@ func TestPatroni(t *testing.T) {
 		for _, w := range ways {
 			lines := w.pause()
 			told += fmt.Sprintf("; %s: %d lines", w.name, lines)
-			if lines == 0 {
-				t.Fatalf("%s: nothing was written meanwhile", w.name)
-			}
+			kit.Require(t, lines != 0, "%s: nothing was written meanwhile", w.name)
 			w.check()
 		}
 		t.Log(told)
@@ -188,7 +181,5 @@ func (c *patroni) succeeded(old, standby *patroniNode) {
 	c.t.Helper()
 	var now *patroniNode
 	eventually(c.t, "another primary", 3*time.Minute, func() bool { now = c.primary(); return now != nil && now != old })
-	if now != standby {
-		c.t.Errorf("%s became primary, not the synchronous standby %s", now.name, standby.name)
-	}
+	kit.Check(c.t, now == standby, "%s became primary, not the synchronous standby %s", now.name, standby.name)
 }

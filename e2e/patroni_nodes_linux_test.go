@@ -213,9 +213,7 @@ func (c *patroni) kill(n *patroniNode) {
 	c.t.Helper()
 	n.proc.Signal(syscall.SIGKILL)
 	pid := c.postmaster(n)
-	if pid == 0 {
-		c.t.Fatalf("%s has no PostgreSQL that runs", n.name)
-	}
+	kit.Require(c.t, pid != 0, "%s has no PostgreSQL that runs", n.name)
 	must(c.t, pgtest.Kill(pid))
 	n.proc.Kill()
 }
@@ -224,9 +222,7 @@ func (c *patroni) kill(n *patroniNode) {
 func (c *patroni) killPostgres() {
 	for _, n := range c.nodes {
 		if pid := c.postmaster(n); pid != 0 {
-			if err := pgtest.Kill(pid); err != nil {
-				c.t.Error(err)
-			}
+			kit.Must(c.t, pgtest.Kill(pid))
 		}
 	}
 }

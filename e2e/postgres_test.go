@@ -80,9 +80,7 @@ func (c *cluster) during(what string, trouble func(round int)) {
 	}
 	c.look("", 0, "verify", "--deep")
 	st := c.status()
-	if st.Outbox.Dead != 0 {
-		c.t.Errorf("%d dead letters", st.Outbox.Dead)
-	}
+	kit.Check(c.t, st.Outbox.Dead == 0, "%d dead letters", st.Outbox.Dead)
 	c.t.Logf("%d transcripts, %d entries, %d requests", len(c.files), st.Sent.Entries, st.Sent.Requests)
 }
 

@@ -135,9 +135,7 @@ func (s *seat) left() {
 	<-s.ended
 	after, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
 	must(s.t, err)
-	if *after != *s.before {
-		s.t.Errorf("the terminal is %+v and was %+v", after, s.before)
-	}
+	kit.Check(s.t, *after == *s.before, "the terminal is %+v and was %+v", after, s.before)
 	s.writes("\x1b[?1049l")
 	if text := s.shown.String(); !strings.Contains(text, "\x1b[?1049h") || strings.Contains(text, "\x1b[31m") {
 		s.t.Errorf("shown was %q", kit.Tail(text, 4000))
@@ -178,19 +176,15 @@ func TestScreen(t *testing.T) {
 	s.types("\x05") // Ctrl-E
 	s.sees("wrote ")
 	files, err := filepath.Glob(filepath.Join(here.cwd(), "*.md"))
-	if err != nil || len(files) != 1 || !strings.Contains(string(here.read(files[0])), "xylophone") {
-		t.Errorf("exported were %v, %v", files, err)
-	}
+	kit.Check(t, err == nil && len(files) == 1 && strings.Contains(string(here.read(files[0])), "xylophone"),
+		"exported were %v, %v", files, err)
 	s.types("\r")
 	s.left()
 	folder, err := filepath.EvalSymlinks(here.cwd())
 	must(t, err)
-	if got, want := string(here.read(said)), folder+"\n--resume\n"+c.session+"\n"; got != want {
-		t.Errorf("claude was started with %q, want %q", got, want)
-	}
-	if files, err = filepath.Glob(filepath.Join(here.projects(), "*", c.session+".jsonl")); err != nil || len(files) != 1 {
-		t.Errorf("the session's files are %v, %v", files, err)
-	}
+	kit.Equal(t, "claude was started with", string(here.read(said)), folder+"\n--resume\n"+c.session+"\n")
+	files, err = filepath.Glob(filepath.Join(here.projects(), "*", c.session+".jsonl"))
+	kit.Check(t, err == nil && len(files) == 1, "the session's files are %v, %v", files, err)
 
 	there.exact.proc.MustStop(t)
 	s = sit(t, here)

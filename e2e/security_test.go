@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestThreatModel: every test that a line of the threat model names is there.
@@ -47,9 +49,7 @@ func namesTests(t *testing.T, list string) (rows int) {
 			rows++
 		}
 	}
-	if rows < 20 {
-		t.Errorf("%d lines name tests", rows)
-	}
+	kit.Check(t, rows >= 20, "%d lines name tests", rows)
 	return rows
 }
 
@@ -61,12 +61,10 @@ func TestFigures(t *testing.T) {
 	must(t, err)
 	_, table, _ := strings.Cut(string(readme), "\n## Figures\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	if different := figuresMissing(table, string(results)); len(different) > 0 {
-		t.Errorf("figures of README that benchmarks.md does not have: %q", different)
-	}
-	if different := figuresMissing(table, strings.ReplaceAll(string(results), "0.041", "0.040")); len(different) != 1 {
-		t.Errorf("a figure that changed is not seen: %q", different)
-	}
+	different := figuresMissing(table, string(results))
+	kit.Check(t, len(different) == 0, "figures of README that benchmarks.md does not have: %q", different)
+	different = figuresMissing(table, strings.ReplaceAll(string(results), "0.041", "0.040"))
+	kit.Check(t, len(different) == 1, "a figure that changed is not seen: %q", different)
 }
 
 // figuresMissing are the figures in the second column of a table, with their units, that no line of the results has.

@@ -85,9 +85,8 @@ func TestSeeds(t *testing.T) {
 	for _, s := range seedRows() {
 		got, want := "", regexp.MustCompile(names.Replace(s.want))
 		// A hook, and what lists, wait for a slow daemon for a moment only, and go without it then: they are asked again.
-		if !kit.Within(2*time.Minute, func() bool { got = w.seed(names.Replace(s.do)); return want.MatchString(got) }) {
-			t.Errorf("%s: %s\n%s\nis not %s", s.row, s.do, got, want)
-		}
+		kit.Check(t, kit.Within(2*time.Minute, func() bool { got = w.seed(names.Replace(s.do)); return want.MatchString(got) }),
+			"%s: %s\n%s\nis not %s", s.row, s.do, got, want)
 	}
 }
 
@@ -143,9 +142,8 @@ func (w *world) piped(program, input string, args ...string) string {
 	cmd := w.command(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
-	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
-		w.t.Fatal(err)
-	}
+	_, failed := errors.AsType[*exec.ExitError](err)
+	kit.Require(w.t, err == nil || failed, "%v", err)
 	return string(out)
 }
 
@@ -196,9 +194,8 @@ func TestSeedProject(t *testing.T) {
 	if _, again := got[0]; again || len(got) != 5-firstUnsent(got) || hash != "their-hash" || firstUnsent(got) < 1 {
 		t.Errorf("the trusted project's server has %d lines from %d, of %q", len(got), firstUnsent(got), hash)
 	}
-	if n := len(w.plain.lines(sessionA)) + len(w.plain.lines(sessionB)); n != 0 {
-		t.Errorf("the user's own server has %d lines that are not for it", n)
-	}
+	n := len(w.plain.lines(sessionA)) + len(w.plain.lines(sessionB))
+	kit.Check(t, n == 0, "the user's own server has %d lines that are not for it", n)
 }
 
 // firstUnsent is the first line that a server got.

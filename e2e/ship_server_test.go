@@ -40,9 +40,8 @@ func newShipServerAt(h *home, at string) *shipServer {
 	s := &shipServer{home: h, at: at}
 	out := h.runProgram(kit.Program(h.t, "ccship-server"), "key", "create", "--name", "e2e", "--store", s.store())
 	s.key = strings.TrimSpace(out.stdout)
-	if out.code != 0 || s.key == "" || strings.ContainsAny(s.key, " \n") {
-		h.t.Fatalf("key create: exit %d, stdout %q, stderr %q", out.code, out.stdout, out.stderr)
-	}
+	kit.Require(h.t, out.code == 0 && s.key != "" && !strings.ContainsAny(s.key, " \n"),
+		"key create: exit %d, stdout %q, stderr %q", out.code, out.stdout, out.stderr)
 	s.start()
 	return s
 }
@@ -87,9 +86,7 @@ func (s *shipServer) get(path string) (int, []byte) {
 	must(s.home.t, err)
 	r.Header.Set("X-API-Key", s.key)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.home.t.Fatalf("GET %s: %v", path, err)
-	}
+	kit.Require(s.home.t, err == nil, "GET %s: %v", path, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	must(s.home.t, err)
@@ -124,9 +121,7 @@ type digest struct {
 func (s *shipServer) digest(stream string) digest {
 	s.home.t.Helper()
 	code, body := s.get("/api/sessions/" + url.PathEscape(stream) + "/digest")
-	if code != http.StatusOK {
-		s.home.t.Fatalf("digest of %s: %d %s", stream, code, body)
-	}
+	kit.Require(s.home.t, code == http.StatusOK, "digest of %s: %d %s", stream, code, body)
 	var d digest
 	must(s.home.t, json.Unmarshal(body, &d))
 	return d

@@ -74,8 +74,7 @@ func oversized(m measures, limits map[string]int, allowed []exception) []string 
 // TestHouseSizes holds files, functions and types to the rules of size. A package is a concern: it has no size.
 func TestHouseSizes(t *testing.T) {
 	t.Parallel()
-	m, err := measureFiles(tree(t))
-	kit.Must(t, err)
+	m := kit.Value(measureFiles(tree(t)))(t)
 	for _, breach := range oversized(m, sizes(), exceptions()) {
 		t.Error(breach)
 	}
@@ -146,11 +145,9 @@ func TestHouseSeesSizes(t *testing.T) {
 	limits := map[string]int{fileLines: 5, funcLines: 1, parameters: 2, typeMethods: 2}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m, err := measureFiles(test.files)
-			kit.Must(t, err)
-			if got := oversized(m, limits, test.except); !slices.Equal(got, test.want) {
-				t.Errorf("oversized are\n%q, want\n%q", got, test.want)
-			}
+			m := kit.Value(measureFiles(test.files))(t)
+			got := oversized(m, limits, test.except)
+			kit.Check(t, slices.Equal(got, test.want), "oversized are\n%q, want\n%q", got, test.want)
 		})
 	}
 }

@@ -36,9 +36,7 @@ func TestUpgrade(t *testing.T) {
 		}
 		fixtures, err := filepath.Glob(filepath.Join(upgradeFixtures, "*-"+kind+".tar.gz"))
 		must(t, err)
-		if len(fixtures) == 0 {
-			t.Errorf("no fixtures of %s", kind)
-		}
+		kit.Check(t, len(fixtures) != 0, "no fixtures of %s", kind)
 		for _, fixture := range fixtures {
 			t.Run(filepath.Base(fixture), func(t *testing.T) { upgrade(t, kind, fixture) })
 		}
@@ -71,9 +69,8 @@ func upgrade(t *testing.T, kind, fixture string) {
 	if db != nil {
 		load := db.Command("psql", "--quiet", "--no-psqlrc", "--dbname", store, "--set", "ON_ERROR_STOP=1")
 		load.Stdin = bytes.NewReader(w.read(dump))
-		if out, err := load.CombinedOutput(); err != nil {
-			t.Fatalf("psql: %v\n%s", err, out)
-		}
+		out, err := load.CombinedOutput()
+		kit.Require(t, err == nil, "psql: %v\n%s", err, out)
 	}
 	w.exact = &shipServer{home: w.home, at: store, key: strings.TrimSpace(string(w.read(w.keyFile())))}
 	out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store())
@@ -85,9 +82,8 @@ func upgrade(t *testing.T, kind, fixture string) {
 	for session, content := range acked {
 		w.holds(session, content)
 	}
-	if users := w.serverTool(0, "user", "list"); !contains("kim", users.stdout) {
-		t.Errorf("the users are %q", users.stdout)
-	}
+	users := w.serverTool(0, "user", "list")
+	kit.Check(t, contains("kim", users.stdout), "the users are %q", users.stdout)
 	w.reach()
 	w.gate.set(unreachable)
 	w.d = w.launch(kit.Program(t, "ccship"), "run")
@@ -95,22 +91,17 @@ func upgrade(t *testing.T, kind, fixture string) {
 	if skipUnreleased(t, w.d.Log.String()); w.d.Ended() {
 		t.Fatalf("ccship run ended with %d", w.d.Code())
 	}
-	if n := w.status().Outbox.Entries; n == 0 {
-		t.Error("nothing is queued")
-	}
+	kit.Check(t, w.status().Outbox.Entries != 0, "nothing is queued")
 	w.gate.set(nil)
 	w.sync()
 	w.verified()
 	now := w.tree(".claude/projects")
-	if len(now) != len(acked) || len(now) == 0 {
-		t.Errorf("%d transcripts, %d at the server", len(now), len(acked))
-	}
+	kit.Check(t, len(now) == len(acked) && len(now) != 0, "%d transcripts, %d at the server", len(now), len(acked))
 	for session, content := range now {
 		w.holds(session, content)
 	}
-	if aside, _ := filepath.Glob(filepath.Join(w.state(), "*corrupt*")); len(aside) > 0 {
-		t.Errorf("the state was set aside: %q", aside)
-	}
+	aside, _ := filepath.Glob(filepath.Join(w.state(), "*corrupt*"))
+	kit.Check(t, len(aside) == 0, "the state was set aside: %q", aside)
 }
 
 // skipUnreleased skips the test if a program refuses a layout, and 1.0.0 is not released.

@@ -63,9 +63,8 @@ func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
 // sync waits until everything on disk is acknowledged.
 func (w *world) sync() {
 	w.t.Helper()
-	if out := w.ccship("sync", "--wait", "--timeout", "15m"); out.code != 0 {
-		w.t.Fatalf("sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	out := w.ccship("sync", "--wait", "--timeout", "15m")
+	kit.Require(w.t, out.code == 0, "sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 }
 
 func (w *world) startAndSync() { w.t.Helper(); w.start(); w.sync() }
@@ -131,9 +130,8 @@ func (w *world) generations(stream string) int { return len(w.exact.digest(strea
 // verified demands that `ccship verify` finds nothing wrong.
 func (w *world) verified() {
 	w.t.Helper()
-	if out := w.ccship("verify"); out.code != 0 {
-		w.t.Errorf("verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	out := w.ccship("verify")
+	kit.Check(w.t, out.code == 0, "verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 }
 
 // objectsMissing compares the JSON objects of a file with a plain server's lines; at most five words on it.

@@ -5,6 +5,8 @@ package viewer_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // formAt is the page that asks who the reader is, whatever page was wanted.
@@ -27,9 +29,8 @@ func TestLogin(t *testing.T) {
 	b.wait("the key is refused", `document.querySelector("[role=alert]")?.innerText.includes("not a valid key")`)
 	b.fill("#key", s.key)
 	b.wait("the page that was wanted", `location.pathname === `+quoted(wanted)+` && document.querySelector("#items")`)
-	if got := eval[string](b, `document.cookie`); strings.Contains(got, "ccship_login") {
-		t.Errorf("scripts can read the login: %s", got)
-	}
+	got := eval[string](b, `document.cookie`)
+	kit.Check(t, !strings.Contains(got, "ccship_login"), "scripts can read the login: %s", got)
 	b.click(`form[action$="/logout"] button`)
 	b.wait("logged out", formAt)
 	for _, path := range []string{wanted, "/", "/usage", "/search?q=sailing", "/account", wanted + "/export?format=md"} {
@@ -44,9 +45,7 @@ func TestTicket(t *testing.T) {
 	s := needGallery(t)
 	link := s.mustAdmin(t, "link", "--user", "robin", "--public-url", s.url)
 	path, ours := strings.CutPrefix(link, s.url)
-	if !ours {
-		t.Fatalf("the link is %s", link)
-	}
+	kit.Require(t, ours, "the link is %s", link)
 	preview := newTab(t, s.url)
 	preview.allow("401")
 	preview.open(path)
@@ -55,9 +54,8 @@ func TestTicket(t *testing.T) {
 	b.click("form.stack button.main")
 	b.wait("logged in", `document.querySelector(".home")`)
 	b.reads("main", "Service plan for the lamps")
-	if at := eval[string](b, `location.href`); strings.Contains(at, "ticket") {
-		t.Errorf("the ticket stays in the address: %s", at)
-	}
+	at := eval[string](b, `location.href`)
+	kit.Check(t, !strings.Contains(at, "ticket"), "the ticket stays in the address: %s", at)
 	preview.click("form.stack button.main")
 	preview.wait("the link is used up", `document.querySelector("[role=alert]")?.innerText.includes("was already used")`)
 }
@@ -74,9 +72,7 @@ func TestKeys(t *testing.T) {
 	key := b.text(".note.good code")
 	b.open("/account")
 	b.reads("main", "attic")
-	if strings.Contains(b.text("body"), key) {
-		t.Error("the key is shown again")
-	}
+	kit.Check(t, !strings.Contains(b.text("body"), key), "the key is shown again")
 	other := newTab(t, s.url)
 	other.allow("401")
 	other.login(key)

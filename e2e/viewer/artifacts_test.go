@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const artifactsID = "c0a81e52-9b3d-4f76-8d12-4e7f90ab35c6"
@@ -73,13 +75,10 @@ func checkContextChart(b *tab) {
 	labels := eval[[]string](b, `[...document.querySelectorAll(".only-wide a.mark")].map((a) => a.getAttribute("aria-label"))`)
 	all := strings.Join(labels, "\n")
 	for _, want := range []string{"80 % reached", "90 % reached", "by hand", "cp-3ad95f7c01e8", "auto-compacted"} {
-		if !strings.Contains(all, want) {
-			b.t.Errorf("no mark says %q:\n%s", want, all)
-		}
+		kit.Check(b.t, strings.Contains(all, want), "no mark says %q:\n%s", want, all)
 	}
-	if n := eval[int](b, `[...document.querySelectorAll(".area-chart")].filter((c) => c.checkVisibility()).length`); n != 1 {
-		b.t.Errorf("%d drawings are in sight", n)
-	}
+	n := eval[int](b, `[...document.querySelectorAll(".area-chart")].filter((c) => c.checkVisibility()).length`)
+	kit.Check(b.t, n == 1, "%d drawings are in sight", n)
 	b.reads("#checkpoints", "80 % reached", "All but three piers")
 	eval[any](b, `document.querySelector('.only-wide a[aria-label*="80 % reached"]').focus()`)
 	b.press("\r")
@@ -107,9 +106,7 @@ func openContextChart(b *tab) {
 
 func checkDocuments(b *tab) {
 	b.t.Helper()
-	if n := b.count(".chip .changed"); n != 0 {
-		b.t.Errorf("%d documents have changed before they were seen", n)
-	}
+	kit.Equal(b.t, "documents have changed before they were seen", b.count(".chip .changed"), 0)
 	b.click(`.chip a[title="docs/plan.md"]`)
 	b.wait("the document is shown", `document.querySelector(".md strong")?.innerText === "02:30"`)
 	b.reads("main", "version 1 of 1", "linked by user")
@@ -127,9 +124,7 @@ func checkLive(b *tab, s *site, x stream, plan string) {
 	must(b.t, s.sendArtifacts(s.key, x, "checkpoints", mark("0000000000ff", "pre_heavy", 44, 61_000, time.Now(), "Before the great rebuild.")))
 	b.wait("the checkpoint is listed", `document.querySelector("#checkpoints")?.innerText.includes("before heavy work")`)
 	b.wait("and drawn", `document.querySelector('.only-wide a[aria-label*="cp-0000000000ff"]')`)
-	if !eval[bool](b, `window.stayed`) {
-		b.t.Error("the page was loaded anew")
-	}
+	kit.Check(b.t, eval[bool](b, `window.stayed`), "the page was loaded anew")
 	b.click(`.chip a[title="docs/plan.md"]`)
 	b.wait("the new version is shown", `document.querySelector(".md strong")?.innerText === "02:45"`)
 	b.click(`form[action*="/document/compare"] button`)
@@ -147,9 +142,7 @@ func checkLinkRequests(b *tab, s *site, x stream) {
 	b.wait("it is asked for", `document.querySelector("#link-requests")?.innerText.includes("docs/new.md: requested; waiting for")`)
 	list, err := s.linkRequests(s.key, x.machine)
 	must(b.t, err)
-	if len(list) != 1 || list[0].Path != "docs/new.md" || !list[0].Link {
-		b.t.Fatalf("the daemon is asked for %+v", list)
-	}
+	kit.Require(b.t, len(list) == 1 && list[0].Path == "docs/new.md" && list[0].Link, "the daemon is asked for %+v", list)
 	done := version("docs/new.md", 1, time.Now(), "new")
 	done["by"], done["link_request"] = "viewer", list[0].ID
 	must(b.t, s.sendArtifacts(s.key, x, "documents", done))

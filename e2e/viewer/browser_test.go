@@ -38,9 +38,7 @@ func needBrowser(t testing.TB) context.Context {
 		}
 	}
 	if path == "" {
-		if os.Getenv("CCSHIP_CI") != "" {
-			t.Fatal("no Chromium is installed")
-		}
+		kit.Require(t, os.Getenv("CCSHIP_CI") == "", "no Chromium is installed")
 		t.Skip("no Chromium is installed; on Debian: apt-get install chromium, or name one in CCSHIP_CHROMIUM")
 	}
 	browser.once.Do(func() { browser.ctx, browser.close, browser.err = startBrowser(path) })

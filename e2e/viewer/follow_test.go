@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // atEnd says whether the end of the page is in sight, and pill what the button says that leads there.
@@ -41,9 +43,7 @@ func TestFollow(t *testing.T) {
 	followToEnd(b, p, talk)
 	followScrolledUp(b, p, talk)
 	followTool(b, p, talk)
-	if !eval[bool](b, `window.stayed === true`) {
-		t.Error("the page was loaded anew, though the file only grew")
-	}
+	kit.Check(t, eval[bool](b, `window.stayed === true`), "the page was loaded anew, though the file only grew")
 	followRewrite(b, p, s)
 }
 
@@ -57,9 +57,7 @@ func followToEnd(b *tab, p *person, talk *script) {
 	b.wait("the page is longer than the window", `document.body.scrollHeight > innerHeight + 600`)
 	b.wait("the end stays in sight, and the button says nothing", atEnd+` && !(`+pill+`)`)
 	steps := eval[[]string](b, `[...document.querySelector("#items").innerText.matchAll(/Step (\d+):/g)].map((m) => m[1])`)
-	if got := strings.Join(steps, " "); got != "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18" {
-		b.t.Errorf("the steps on the page are %s", got)
-	}
+	kit.Equal(b.t, "the steps on the page", strings.Join(steps, " "), "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18")
 }
 
 func followScrolledUp(b *tab, p *person, talk *script) {
@@ -75,9 +73,8 @@ func followScrolledUp(b *tab, p *person, talk *script) {
 	talk.say("And this.")
 	p.write(talk)
 	b.wait("and counts", pill+`.startsWith("2 new")`)
-	if moved := eval[float64](b, `window.seen.getBoundingClientRect().top - window.seenAt`); moved < -2 || moved > 2 {
-		b.t.Errorf("the page moved by %v px under the reader", moved)
-	}
+	moved := eval[float64](b, `window.seen.getBoundingClientRect().top - window.seenAt`)
+	kit.Check(b.t, moved >= -2 && moved <= 2, "the page moved by %v px under the reader", moved)
 	b.click("#pill")
 	b.wait("the button leads to the end", atEnd+` && !(`+pill+`)`)
 }
@@ -92,9 +89,7 @@ func followTool(b *tab, p *person, talk *script) {
 	talk.result(id, "23:59 ok\n00:00 stop", object{"stdout": "23:59 ok\n\x1b[31m00:00 stop\x1b[0m", "stderr": ""}, 0, false)
 	p.write(talk)
 	b.wait("its result is put to it", call+`.classList.contains("ok") && `+call+`.textContent.includes("00:00 stop")`)
-	if n := b.count("details.tool"); n != 1 {
-		b.t.Errorf("there are %d tool calls, not one", n)
-	}
+	kit.Equal(b.t, "there are tool calls", b.count("details.tool"), 1)
 }
 
 // TestFollowFolds: calls that arrive while a reader looks on stand on the page as after a reload. What the reader has
@@ -134,13 +129,10 @@ func TestFollowFolds(t *testing.T) {
 	b.wait("it has one", one("#items > .item > details.tool.ok")+`?.textContent.includes("not removed")`)
 	const shown = `[...document.querySelectorAll("#items *")].map((e) => e.tagName + "#" + e.id + "." + e.className + (e.children.length ? "" : e.textContent)).filter((e) => !e.includes("copier")).join("\n")`
 	live := eval[string](b, shown)
-	if !eval[bool](b, `window.stayed === true`) {
-		t.Error("the page was loaded anew")
-	}
+	kit.Check(t, eval[bool](b, `window.stayed === true`), "the page was loaded anew")
 	b.open("/sessions/" + foldsID)
-	if fresh := eval[string](b, shown); fresh != live {
-		t.Errorf("live the page is\n%s\nafter a reload\n%s", live, fresh)
-	}
+	fresh := eval[string](b, shown)
+	kit.Check(t, fresh == live, "live the page is\n%s\nafter a reload\n%s", live, fresh)
 }
 
 // followRewrite takes the last lines out of the file and writes others.
@@ -157,9 +149,8 @@ func followRewrite(b *tab, p *person, s *site) {
 	other.prompt("Start again from the feed itself.")
 	p.write(other)
 	b.wait("the page shows the file as it is now", `window.stayed !== true && document.querySelector("#items")?.innerText.includes("Start again from the feed")`)
-	if strings.Contains(b.text("#items"), "While you read above") {
-		b.t.Error("what is no longer in the file is still on the page")
-	}
+	kit.Check(b.t, !strings.Contains(b.text("#items"), "While you read above"),
+		"what is no longer in the file is still on the page")
 	s.settled(b.t)
 	b.open("/sessions/" + liveID)
 	openMore(b)

@@ -87,9 +87,7 @@ func hang(t testing.TB) {
 	var made struct{ URL string }
 	must(t, json.Unmarshal(answer, &made))
 	gallery.link = strings.TrimPrefix(made.URL, s.url)
-	if !strings.HasPrefix(gallery.link, "/s/") {
-		t.Fatalf("share the tale: %s", answer)
-	}
+	kit.Require(t, strings.HasPrefix(gallery.link, "/s/"), "share the tale: %s", answer)
 }
 
 // clockNotes is the document that the tale's prompts and answers work on.

@@ -2,7 +2,11 @@
 
 package viewer_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
+)
 
 // TestFirstPromptInSight: on a small laptop's screen the conversation begins high, and its head is one line.
 func TestFirstPromptInSight(t *testing.T) {
@@ -12,13 +16,9 @@ func TestFirstPromptInSight(t *testing.T) {
 		b.open("/sessions/" + id)
 		b.wait("the sessions stand beside", `document.querySelector(".beside[open] .beside-list a")`)
 		top := eval[float64](b, `document.querySelector(".item.prompt").getBoundingClientRect().top`)
-		if top >= 260 {
-			t.Errorf("%s: the first prompt begins at %v", id, top)
-		}
+		kit.Check(t, top < 260, "%s: the first prompt begins at %v", id, top)
 		head := eval[float64](b, `document.querySelector(".headline").getBoundingClientRect().height`)
-		if head > 44 {
-			t.Errorf("%s: the head is %v high", id, head)
-		}
+		kit.Check(t, head <= 44, "%s: the head is %v high", id, head)
 	}
 }
 
@@ -29,17 +29,12 @@ func TestRowsInSight(t *testing.T) {
 	for _, path := range []string{"/?by=project", "/?by=day"} {
 		b.open(path)
 		highest := eval[float64](b, `Math.max(...[...document.querySelectorAll(".row")].map((r) => r.getBoundingClientRect().height))`)
-		if highest > 56 {
-			t.Errorf("%s: a row is %v high", path, highest)
-		}
+		kit.Check(t, highest <= 56, "%s: a row is %v high", path, highest)
 		inSight := eval[int](b, `[...document.querySelectorAll(".row")].filter((r) => r.getBoundingClientRect().bottom <= innerHeight).length`)
-		if inSight < 8 {
-			t.Errorf("%s: %d rows are in sight", path, inSight)
-		}
+		kit.Check(t, inSight >= 8, "%s: %d rows are in sight", path, inSight)
 	}
-	if strip := eval[float64](b, `document.querySelector(".strip").getBoundingClientRect().height`); strip > 44 {
-		t.Errorf("what runs and what would be lost is %v high: more than a line", strip)
-	}
+	strip := eval[float64](b, `document.querySelector(".strip").getBoundingClientRect().height`)
+	kit.Check(t, strip <= 44, "what runs and what would be lost is %v high: more than a line", strip)
 }
 
 // TestNothingOverprints: on a phone no word of a head stands on another.
@@ -63,8 +58,6 @@ func TestNothingOverprints(t *testing.T) {
 			}
 			return "";
 		})()`)
-		if over != "" {
-			t.Errorf("%s: %s", path, over)
-		}
+		kit.Check(t, over == "", "%s: %s", path, over)
 	}
 }

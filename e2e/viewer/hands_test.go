@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // quoted is a text as JavaScript.
@@ -90,9 +92,7 @@ func (b *tab) reads(selector string, texts ...string) {
 	b.t.Helper()
 	got := b.text(selector)
 	for _, want := range texts {
-		if !strings.Contains(got, want) {
-			b.t.Errorf("%s lacks %q:\n%s", selector, want, brief(got))
-		}
+		kit.Check(b.t, strings.Contains(got, want), "%s lacks %q:\n%s", selector, want, brief(got))
 	}
 }
 

@@ -175,17 +175,14 @@ func inert(b *tab, path string) {
 		for (const e of document.querySelectorAll("main a, main button, main summary, main [tabindex]")) e.focus({ preventScroll: true });
 		await Promise.all([...document.images].map((i) => i.decode().catch(() => 0)));
 	})()`)
-	if ran := eval[[]float64](b, `window.ran`); len(ran) > 0 {
-		b.t.Errorf("%s: payload %v ran", path, ran)
-	}
+	ran := eval[[]float64](b, `window.ran`)
+	kit.Check(b.t, len(ran) == 0, "%s: payload %v ran", path, ran)
 	for _, fault := range eval[[]string](b, `[...document.querySelectorAll("script, iframe, object, embed, base, style, form[action], link, meta[http-equiv]")].filter((e) =>
 		!(e.tagName === "SCRIPT" && e.src.startsWith(location.origin + "/assets/") && !e.textContent) && !(e.tagName === "LINK" && e.href.startsWith(location.origin + "/assets/")) &&
 		!(e.tagName === "FORM" && e.action.startsWith(location.origin))).map((e) => e.outerHTML.slice(0, 200))`) {
 		b.t.Errorf("%s has %s", path, fault)
 	}
-	if at := eval[string](b, `location.origin`); at != b.home {
-		b.t.Errorf("%s led to %s", path, at)
-	}
+	kit.Equal(b.t, fmt.Sprintf("%s led to", path), eval[string](b, `location.origin`), b.home)
 }
 
 // hostileExports opens exported pages from a place that sets no policy: they carry their own.
@@ -198,9 +195,8 @@ func hostileExports(t *testing.T, s *site, ids []string) {
 		}
 		status, body, err := s.ask("GET", "/api/sessions/"+id+"/export?format=html", s.key, "", nil)
 		must(t, err)
-		if status != http.StatusOK || !strings.Contains(string(body), "canary") {
-			t.Fatalf("the export of %s answers %d", id, status)
-		}
+		kit.Require(t, status == http.StatusOK && strings.Contains(string(body), "canary"),
+			"the export of %s answers %d", id, status)
 		files["/"+id+".html"] = body
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -212,9 +208,8 @@ func hostileExports(t *testing.T, s *site, ids []string) {
 	b.allow("favicon")
 	for path := range files {
 		b.open(path)
-		if ran := eval[[]float64](b, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), window.ran`); len(ran) > 0 {
-			t.Errorf("exported %s: payload %v ran", path, ran)
-		}
+		ran := eval[[]float64](b, `document.querySelectorAll("details").forEach((d) => { d.open = true; }), window.ran`)
+		kit.Check(t, len(ran) == 0, "exported %s: payload %v ran", path, ran)
 	}
 }
 
@@ -228,9 +223,7 @@ func TestCanarySings(t *testing.T) {
 	b := watchTab(t, server.URL)
 	b.open("/")
 	b.wait("the first payloads run", `[1, 2, 3].every((n) => window.ran.includes(n))`)
-	if len(b.seen()) == 0 {
-		t.Error("the tab saw no trouble")
-	}
+	kit.Check(t, len(b.seen()) != 0, "the tab saw no trouble")
 }
 
 // printable keeps what may stand in a session's id.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -82,9 +84,8 @@ func TestLarge(t *testing.T) {
 		took := time.Since(began)
 		b.wait("the line is there", one("#"+c.id))
 		t.Logf("%s: %d ms, %d KB, %d items", c.name, took.Milliseconds(), eval[int](b, `performance.getEntriesByType("navigation")[0].decodedBodySize >> 10`), b.count(".item"))
-		if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 4<<20 {
-			t.Errorf("%s: the page has %d MB", c.name, n>>20)
-		}
+		n := eval[int](b, `document.documentElement.outerHTML.length`)
+		kit.Check(t, n <= 4<<20, "%s: the page has %d MB", c.name, n>>20)
 	}
 	began = time.Now()
 	b.open("/sessions/" + largeID + "/context")
@@ -99,9 +100,7 @@ func TestLarge(t *testing.T) {
 	b.wait("the hit is shown", `location.hash && document.querySelector(location.hash)?.innerText.includes("part 7 of")`)
 	if peak := s.peak(t); peak > 0 {
 		t.Logf("the server's memory: at most %d MB", peak>>20)
-		if peak > largeMemory {
-			t.Errorf("the server took %d MB", peak>>20)
-		}
+		kit.Check(t, peak <= largeMemory, "the server took %d MB", peak>>20)
 	}
 }
 
@@ -121,9 +120,7 @@ func scrolled(b *tab) {
 	ids := eval[[]string](b, `[...document.querySelectorAll("#items [id]")].map((e) => e.id)`)
 	seen := map[string]bool{}
 	for _, id := range ids {
-		if seen[id] {
-			b.t.Errorf("%s is on the page twice", id)
-		}
+		kit.Check(b.t, !seen[id], "%s is on the page twice", id)
 		seen[id] = true
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // reader opens the gallery in a tab, logged in as its owner.
@@ -34,9 +36,8 @@ func TestReading(t *testing.T) {
 	b.fill("#find", `"the *`+taleWord+`* rule"`)
 	b.wait("something is found", `document.querySelector(".hit")`)
 	b.reads(".found", taleTitle, "harbour", "kims-laptop")
-	if got := b.text(".hit mark"); !strings.Contains(strings.ToLower(got), "the") {
-		t.Errorf("what was looked for is not marked: %q", got)
-	}
+	got := b.text(".hit mark")
+	kit.Check(t, strings.Contains(strings.ToLower(got), "the"), "what was looked for is not marked: %q", got)
 	line := eval[string](b, `"#L" + `+one(".hit a.at-line")+`.pathname.split("/").at(-1)`) // the address follows the reader
 	b.click(".hit a.at-line")
 	b.wait("the line is in sight", `((r) => r && r.top >= 0 && r.top < innerHeight)(`+one(line)+`?.getBoundingClientRect())`)
@@ -52,9 +53,7 @@ func readTale(b *tab) {
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length >= 5`)
 	b.wait("the picture is shown", `(() => { const i = document.querySelector("figure img"); i?.scrollIntoView(); return i?.complete && i.naturalWidth === 640; })()`)
 	for what, selector := range map[string]string{"a table": ".md table td", "an old branch": ".item.left, .left"} {
-		if b.count(selector) == 0 {
-			b.t.Errorf("%s is missing (%s)", what, selector)
-		}
+		kit.Check(b.t, b.count(selector) != 0, "%s is missing (%s)", what, selector)
 	}
 	eventually(b.t, "Go is coloured", time.Minute, func() bool { // unless it takes long: then the page is shown without
 		if b.count(".md pre code span[class]") > 0 {
@@ -63,9 +62,8 @@ func readTale(b *tab) {
 		b.open("/sessions/" + taleID)
 		return false
 	})
-	if got := b.text("details.tool.ok[open]:not(:has(.diff, .todo, pre.code)) summary"); got != "" {
-		b.t.Errorf("a tool call that went well is open from the beginning: %s", brief(got))
-	}
+	got := b.text("details.tool.ok[open]:not(:has(.diff, .todo, pre.code)) summary")
+	kit.Check(b.t, got == "", "a tool call that went well is open from the beginning: %s", brief(got))
 }
 
 // openTool unfolds the tool call whose summary has a text, as a reader does, and answers a selector for it.
@@ -93,20 +91,16 @@ func readTools(b *tab) {
 	b.reads(openTool(b, "board.go")+" .body", "time.Hour")
 	failed := openTool(b, "Run the tests of the board")
 	b.reads(failed, "06:10 Ronas is missing", taleCommand, "failed")
-	if got := eval[string](b, one(failed+" pre.out span[class]")+"?.className || ''"); got == "" {
-		b.t.Error("the colours of the terminal are lost")
-	}
-	if strings.Contains(b.text(failed), "\x1b") || strings.Contains(b.text(failed), "[31m") {
-		b.t.Error("escape sequences are shown")
-	}
+	got := eval[string](b, one(failed+" pre.out span[class]")+"?.className || ''")
+	kit.Check(b.t, got != "", "the colours of the terminal are lost")
+	kit.Check(b.t, !strings.Contains(b.text(failed), "\x1b") && !strings.Contains(b.text(failed), "[31m"),
+		"escape sequences are shown")
 	b.click(failed + " > summary")
 	b.wait("the tool call is closed", "!"+one(failed)+".open")
 	edit := openTool(b, "quiet.go")
 	b.reads(edit, "civil.On(civil.Midnight(now, q.Zone), q.End)", "notify/quiet.go")
 	for _, class := range []string{"add", "del"} {
-		if b.count(edit+" tr."+class) == 0 {
-			b.t.Errorf("the edit shows no line %s", class)
-		}
+		kit.Check(b.t, b.count(edit+" tr."+class) != 0, "the edit shows no line %s", class)
 	}
 	b.reads(openTool(b, "tracker"), "watchers", "8812")
 }
@@ -141,9 +135,8 @@ func readProvenance(b *tab, line string) {
 	bytes := eval[string](b, `fetch(document.querySelector("a[download][href*='/bytes/']").href).then((r) => r.text())`)
 	sum := sha256.Sum256([]byte(bytes))
 	b.reads(".provenance", hex.EncodeToString(sum[:]))
-	if !strings.HasPrefix(bytes, "{") || strings.Contains(bytes, "line_index") || !strings.Contains(bytes, taleWord) {
-		b.t.Errorf("the exact bytes are %.200q", bytes)
-	}
+	kit.Check(b.t, strings.HasPrefix(bytes, "{") && !strings.Contains(bytes, "line_index") && strings.Contains(bytes, taleWord),
+		"the exact bytes are %.200q", bytes)
 	b.click(".where a")
 	b.wait("back in the conversation", `document.querySelector("#items") && location.hash`)
 }

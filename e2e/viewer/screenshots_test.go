@@ -42,12 +42,8 @@ func keep(b *tab, name string) {
 			colours[picture.At(x, y)] = true
 		}
 	}
-	if len(colours) < 20 {
-		b.t.Errorf("the picture %s has %d colours: nothing is on it", name, len(colours))
-	}
-	if len(data) > mostShot {
-		b.t.Errorf("the picture %s has %d KB", name, len(data)>>10)
-	}
+	kit.Check(b.t, len(colours) >= 20, "the picture %s has %d colours: nothing is on it", name, len(colours))
+	kit.Check(b.t, len(data) <= mostShot, "the picture %s has %d KB", name, len(data)>>10)
 	if dir := kit.Setting("screenshots", ""); dir != "" {
 		must(b.t, os.MkdirAll(dir, 0o755))
 		must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSearchBox: Ctrl-K reaches the box from anywhere, also on a phone; it completes names; what stands next to the
@@ -21,9 +23,8 @@ func TestSearchBox(t *testing.T) {
 			k.Type = input.DispatchKeyEventTypeKeyUp
 			call(b, input.DispatchKeyEvent, k)
 			b.wait("the box has the focus and is in sight on "+path, `((e) => e.id === "find" && ((r) => r.width > 150 && r.top >= 0 && r.bottom <= innerHeight)(e.getBoundingClientRect()))(document.activeElement)`)
-			if n := b.count(`form[action$="/search"]`); n != 1 {
-				t.Errorf("%s has %d boxes to search everything", path, n)
-			}
+			n := b.count(`form[action$="/search"]`)
+			kit.Check(t, n == 1, "%s has %d boxes to search everything", path, n)
 		}
 	}
 	b.size(1280, 844)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // pages are all kinds of pages of the gallery, by name.
@@ -46,9 +48,7 @@ func TestPhone(t *testing.T) {
 				const out = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > w + 1 && !e.closest(".scroll, pre, .nav"));
 				return need > w ? need + ": " + out.slice(0, 5).map((e) => e.tagName + "." + e.className).join(" ") : "";
 			})(`+itoa(int(width))+`)`)
-			if wide != "" {
-				t.Errorf("%s is wider than %d: %s", name, width, wide)
-			}
+			kit.Check(t, wide == "", "%s is wider than %d: %s", name, width, wide)
 		}
 	}
 }
@@ -62,21 +62,17 @@ func TestLocalTimes(t *testing.T) {
 	for _, name := range []string{"list", "conversation", "compare", "versions", "drops", "entry", "context", "share", "links", "account"} {
 		b.open(pages()[name])
 		unfold(b)
-		if at := inUTC.FindString(eval[string](b, `document.body.innerText`)); at != "" {
-			t.Errorf("%s shows %s", name, at)
-		}
+		at := inUTC.FindString(eval[string](b, `document.body.innerText`))
+		kit.Check(t, at == "", "%s shows %s", name, at)
 		wrong := eval[string](b, `[...document.querySelectorAll("[data-stamp]")].filter((e) => {
 			const at = new Date(e.dateTime || e.dataset.stamp);
 			return !e.textContent.endsWith(new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: "Asia/Kathmandu" }).format(at));
 		}).map((e) => e.outerHTML).join()`)
-		if wrong != "" {
-			t.Errorf("%s shows the times of another zone: %s", name, wrong)
-		}
+		kit.Check(t, wrong == "", "%s shows the times of another zone: %s", name, wrong)
 	}
 	b.open(pages()["compare"])
-	if n := b.count(`select[name=a] option[data-stamp]`); n < 2 {
-		t.Errorf("%d generations can be chosen", n)
-	}
+	n := b.count(`select[name=a] option[data-stamp]`)
+	kit.Check(t, n >= 2, "%d generations can be chosen", n)
 }
 
 // TestTheme: the chosen theme stays, on other pages and after a reload, with no moment of the other one; without a
@@ -87,28 +83,22 @@ func TestTheme(t *testing.T) {
 	light := ground()
 	b.colorScheme("dark")
 	dark := ground()
-	if light == dark {
-		t.Fatalf("both looks have the ground %s", light)
-	}
+	kit.Require(t, light != dark, "both looks have the ground %s", light)
 	b.colorScheme("light")
 	b.click(`.theme button:not([hidden])[value="dark"]`)
 	b.wait("the theme is dark", `getComputedStyle(document.body).backgroundColor === `+quoted(dark))
 	for _, path := range []string{"/", "/usage", "/sessions/" + taleID} {
 		b.open(path)
-		if got := ground(); got != dark {
-			t.Errorf("%s has the ground %s", path, got)
-		}
-		if got := eval[string](b, `fetch(location.href).then((r) => r.text()).then((s) => s.match(/<html[^>]*>/)[0])`); !strings.Contains(got, `data-theme="dark"`) {
-			t.Errorf("%s is sent as %s: it would flash", path, got)
-		}
+		got := ground()
+		kit.Check(t, got == dark, "%s has the ground %s", path, got)
+		got = eval[string](b, `fetch(location.href).then((r) => r.text()).then((s) => s.match(/<html[^>]*>/)[0])`)
+		kit.Check(t, strings.Contains(got, `data-theme="dark"`), "%s is sent as %s: it would flash", path, got)
 	}
 	b.click(`.theme button[value="light"]`)
 	b.wait("the theme is light", `document.documentElement.dataset.theme === "light"`)
 	b.colorScheme("dark")
 	b.open("/")
-	if got := ground(); got != light {
-		t.Errorf("light was chosen, the ground is %s", got)
-	}
+	kit.Equal(t, "light was chosen, the ground", ground(), light)
 }
 
 // TestWithoutScript: reading, searching and choosing a theme need no script.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -36,16 +38,13 @@ func TestSiege(t *testing.T) {
 	wg.Go(func() { nonsense(t, s, mallory) })
 	x := where("11111111-0000-4000-8000-000000000001", "harbour", false)
 	for range 50 {
-		if err := s.send(s.key, x, []string{`{"type":"user","uuid":"u","message":{"role":"user","content":"go on"}}`}); err != nil {
-			t.Errorf("who behaves: %v", err)
-		}
+		err := s.send(s.key, x, []string{`{"type":"user","uuid":"u","message":{"role":"user","content":"go on"}}`})
+		kit.Check(t, err == nil, "who behaves: %v", err)
 	}
 	wg.Wait()
 	peak := s.peak(t)
 	t.Logf("the server's memory: at most %d MB", peak>>20)
-	if peak > siegeMemory {
-		t.Errorf("the server took %d MB", peak>>20)
-	}
+	kit.Check(t, peak <= siegeMemory, "the server took %d MB", peak>>20)
 }
 
 // refused posts a body that the server must not take.
@@ -112,7 +111,6 @@ func throw(t *testing.T, addr string, junk []byte) {
 	_ = conn.(*net.TCPConn).CloseWrite()
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	_, err = io.Copy(io.Discard, conn)
-	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		t.Errorf("after %.20q the connection stays open", junk)
-	}
+	late, ok := errors.AsType[net.Error](err)
+	kit.Check(t, !ok || !late.Timeout(), "after %.20q the connection stays open", junk)
 }

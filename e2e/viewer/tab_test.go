@@ -222,9 +222,7 @@ func eval[T any](b *tab, expression string) T {
 		if err == nil {
 			return out
 		}
-		if !left(err) {
-			b.t.Fatalf("evaluate %s: %v", expression, err)
-		}
+		kit.Require(b.t, left(err), "evaluate %s: %v", expression, err)
 	}
 }
 

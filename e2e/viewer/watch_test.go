@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestTabSeesTrouble proves that a tab would see what no page of ours may do.
@@ -40,9 +42,8 @@ func TestTabSeesTrouble(t *testing.T) {
 			b := watchTab(t, server.URL)
 			b.open("/")
 			if c.want == "" {
-				if seen := b.seen(); len(seen) > 0 {
-					t.Errorf("a harmless page: %q", seen)
-				}
+				seen := b.seen()
+				kit.Check(t, len(seen) == 0, "a harmless page: %q", seen)
 				return
 			}
 			eventually(t, "the tab sees "+c.want, time.Minute, func() bool { return strings.Contains(strings.Join(b.seen(), "\n"), c.want) })
@@ -50,9 +51,8 @@ func TestTabSeesTrouble(t *testing.T) {
 			for _, part := range []string{"net::ERR", "404", "policy:", "Content Security Policy", "WebSocket connection"} {
 				b.allow(part) // what the same fault is called elsewhere
 			}
-			if seen := b.seen(); len(seen) > 0 {
-				t.Errorf("besides: %q", seen)
-			}
+			seen := b.seen()
+			kit.Check(t, len(seen) == 0, "besides: %q", seen)
 		})
 	}
 }
