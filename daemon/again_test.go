@@ -41,8 +41,7 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 	write(back(before, "five"))
 	var got string
 	w.until("Claude is told again", func() bool { got = w.hook(sessionA, true).Text; return got != "" })
-	if !strings.HasPrefix(got, "[Session started]\n") || !strings.HasSuffix(got, "\n  - spec.md") {
-		t.Errorf("after a rewind before the link Claude is told %q", got)
-	}
+	kit.Check(t, strings.HasPrefix(got, "[Session started]\n") && strings.HasSuffix(got, "\n  - spec.md"),
+		"after a rewind before the link Claude is told %q", got)
 	kit.Equal(t, "Claude is told once more", w.hook(sessionA, true).Text, "")
 }

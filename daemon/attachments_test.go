@@ -44,9 +44,8 @@ func (w *world) hasBlob(name, want string) {
 		_, ok := w.server.blob(attachmentSession, name)
 		return ok
 	})
-	if got, _ := w.server.blob(attachmentSession, name); got != want {
-		w.t.Errorf("%s has %d bytes on the server, want %d", name, len(got), len(want))
-	}
+	got, _ := w.server.blob(attachmentSession, name)
+	kit.Check(w.t, got == want, "%s has %d bytes on the server, want %d", name, len(got), len(want))
 }
 
 func TestAttachments(t *testing.T) {
@@ -57,19 +56,15 @@ func TestAttachments(t *testing.T) {
 		"subagents/workflows/run-1/agent-a2.meta.json": `{"agentType":"y"}`,
 	}
 	for name, content := range want {
-		if got, ok := w.server.blob(attachmentSession, name); !ok || got != content {
-			t.Errorf("%s: %q %v", name, got, ok)
-		}
+		got, ok := w.server.blob(attachmentSession, name)
+		kit.Check(t, ok && got == content, "%s: %q %v", name, got, ok)
 	}
 	w.server.mu.Lock()
-	if n := len(w.server.attachments.blobs[attachmentSession]); n != len(want) {
-		t.Errorf("the server has %d files, want %d", n, len(want))
-	}
+	kit.Equal(t, "the server has files", len(w.server.attachments.blobs[attachmentSession]), len(want))
 	puts := w.server.attachments.puts
 	w.server.mu.Unlock()
-	if r := w.verify(); !r.Equal || r.Attachments.Files != 4 || r.Attachments.Missing != 0 {
-		t.Errorf("verify %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Attachments.Files == 4 && r.Attachments.Missing == 0, "verify %+v", r)
 	// More of the session, one more file, and one that changed: these two alone go out.
 	folder := "-work-shop/" + attachmentSession
 	w.write(folder+"/tool-results/toolu_2.txt", "more")
@@ -83,9 +78,7 @@ func TestAttachments(t *testing.T) {
 	w.sync()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := w.server.attachments.puts - puts; n != 2 {
-		t.Errorf("%d files were sent, want 2", n)
-	}
+	kit.Equal(t, "files were sent", w.server.attachments.puts-puts, 2)
 }
 
 func TestVerifyMissesAttachments(t *testing.T) {
@@ -96,9 +89,8 @@ func TestVerifyMissesAttachments(t *testing.T) {
 	delete(w.server.attachments.blobs[attachmentSession], "tool-results/empty.txt")
 	w.server.mu.Unlock()
 	r := w.verify()
-	if r.Equal || r.Attachments.Missing != 2 || len(r.Differences) != 1 || !strings.Contains(r.Differences[0].Detail, "tool-results/toolu_1.txt") {
-		t.Errorf("verify %+v", r)
-	}
+	kit.Check(t, !r.Equal && r.Attachments.Missing == 2 && len(r.Differences) == 1 && strings.Contains(r.Differences[0].Detail, "tool-results/toolu_1.txt"),
+		"verify %+v", r)
 }
 
 func TestAttachmentsLeftOut(t *testing.T) {
@@ -123,16 +115,12 @@ func TestAttachmentsLeftOut(t *testing.T) {
 	w.cfg.BlobCap = 1 << 20
 	w.startWith("-work-shop/"+attachmentSession+"/tool-results/large.txt", strings.Repeat("x", 1<<20+1))
 	r := w.verify()
-	if !r.Equal || r.Attachments.Files != 4 || r.Attachments.TooLarge != 1 {
-		t.Errorf("verify %+v", r.Attachments)
-	}
+	kit.Check(t, r.Equal && r.Attachments.Files == 4 && r.Attachments.TooLarge == 1, "verify %+v", r.Attachments)
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	for session, blobs := range w.server.attachments.blobs {
 		for name, content := range blobs {
-			if content == "secret" || len(w.server.attachments.blobs) != 1 {
-				t.Errorf("%s has %s", session, name)
-			}
+			kit.Check(t, content != "secret" && len(w.server.attachments.blobs) == 1, "%s has %s", session, name)
 		}
 	}
 }
@@ -141,18 +129,14 @@ func TestServerBeginsToTakeBlobs(t *testing.T) {
 	w := attachmentWorld(t)
 	w.server.attachments.accept = ""
 	w.deliver()
-	if r := w.verify(); !r.Equal || r.Attachments.Unproven != 4 {
-		t.Errorf("verify %+v", r)
-	}
-	w.server.mu.Lock()
-	w.server.attachments.accept = "blobs"
-	w.server.mu.Unlock()
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Attachments.Unproven == 4, "verify %+v", r)
+	w.server.with(func() { w.server.attachments.accept = "blobs" })
 	w.write("-work-shop/bbbbbbbb-0000-4000-8000-000000000002.jsonl", `{"type":"user","cwd":"/work/shop","n":1}`+"\n")
 	w.hasBlob("tool-results/toolu_1.txt", "spilled text")
 	w.sync()
-	if r := w.verify(); !r.Equal || r.Attachments.Files != 4 {
-		t.Errorf("verify %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Attachments.Files == 4, "verify %+v", r)
 }
 
 // What was not queued before a stop is found at the next start, and what was sent is not sent again.
@@ -169,9 +153,7 @@ func TestAttachmentsSurviveRestart(t *testing.T) {
 	w.sync()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := w.server.attachments.puts - puts; n != 1 {
-		t.Errorf("%d files were sent, want 1", n)
-	}
+	kit.Equal(t, "files were sent", w.server.attachments.puts-puts, 1)
 }
 
 // A large file goes on after a stop in the middle of it, and its session is forgotten with it.
@@ -204,9 +186,8 @@ func TestLargeAttachment(t *testing.T) {
 	w.hasBlob("tool-results/large.txt", string(large))
 	w.sync()
 	w.server.mu.Lock()
-	if n := w.server.attachments.puts - before; n >= len(large)>>20+1 {
-		t.Errorf("%d chunks were sent after the stop: it began anew", n)
-	}
+	n := w.server.attachments.puts - before
+	kit.Check(t, n < len(large)>>20+1, "%d chunks were sent after the stop: it began anew", n)
 	w.server.mu.Unlock()
 }
 
@@ -215,8 +196,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 	w.server.attachments.stuck = func() bool { return true }
 	w.start()
 	w.until("the files wait", func() bool {
-		list, err := w.client.Outbox(context.Background(), control.Page{Limit: 100})
-		kit.Must(t, err)
+		list := kit.Value(w.client.Outbox(context.Background(), control.Page{Limit: 100}))(t)
 		for _, row := range list.Rows {
 			if row.Kind == "blobs" {
 				return true
@@ -226,13 +206,10 @@ func TestForgetTakesAttachments(t *testing.T) {
 	})
 	w.must(w.client.Forget(context.Background(), control.ForgetRequest{Session: attachmentSession}))
 	w.until("nothing waits", func() bool { return w.status().Outbox.Batches == 0 })
-	w.server.mu.Lock()
-	w.server.attachments.stuck = nil
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.attachments.stuck = nil })
 	w.sync()
-	if _, there := w.server.blob(attachmentSession, "tool-results/toolu_1.txt"); there {
-		t.Error("a file of a forgotten session was sent")
-	}
+	_, there := w.server.blob(attachmentSession, "tool-results/toolu_1.txt")
+	kit.Check(t, !there, "a file of a forgotten session was sent")
 }
 
 // TestRetiredServer changes the server while rows wait for one that is down: they are distinguished, and can be given
@@ -242,9 +219,7 @@ func TestRetiredServer(t *testing.T) {
 	w.deliver()
 	w.stop()
 	old := w.cfg.ServerURL
-	w.server.mu.Lock()
-	w.server.status = 503
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.status = 503 })
 	w.start()
 	w.write("-work-shop/"+attachmentSession+".jsonl", attachmentLine(2))
 	w.until("a line waits", func() bool { return w.status().Outbox.Entries > 0 })
@@ -256,23 +231,16 @@ func TestRetiredServer(t *testing.T) {
 	w.cfg.ServerURL = next.cfg.ServerURL
 	w.start()
 	r := w.sync()
-	if !r.Done || len(r.Retired) != 1 || r.Retired[0].URL != old || r.Retired[0].Entries != 1 || r.Waiting != 0 {
-		t.Errorf("sync %+v", r)
-	}
+	kit.Check(t, r.Done && len(r.Retired) == 1 && r.Retired[0].URL == old && r.Retired[0].Entries == 1 && r.Waiting == 0,
+		"sync %+v", r)
 	report := w.verify()
-	if !report.Equal || len(report.Retired) != 1 {
-		t.Errorf("verify %+v", report)
-	}
+	kit.Check(t, report.Equal && len(report.Retired) == 1, "verify %+v", report)
 	dropped, err := w.client.DropServer(context.Background(), control.DropServerRequest{Server: old})
-	if err != nil || dropped.Entries != 1 {
-		t.Errorf("dropped %+v %v", dropped, err)
-	}
-	if r := w.sync(); len(r.Retired) != 0 || w.status().Outbox.Batches != 0 {
-		t.Errorf("sync %+v", r)
-	}
-	if _, err := w.client.DropServer(context.Background(), control.DropServerRequest{Server: old}); err == nil {
-		t.Error("there was nothing to give up")
-	}
+	kit.Check(t, err == nil && dropped.Entries == 1, "dropped %+v %v", dropped, err)
+	r = w.sync()
+	kit.Check(t, len(r.Retired) == 0 && w.status().Outbox.Batches == 0, "sync %+v", r)
+	_, err = w.client.DropServer(context.Background(), control.DropServerRequest{Server: old})
+	kit.Check(t, err != nil, "there was nothing to give up")
 }
 
 // A project that has opted out keeps its files, until it has not any more.
@@ -284,9 +252,7 @@ func TestAttachmentsOfExcludedProject(t *testing.T) {
 	w.sync() // the server has spoken by now
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := len(w.server.attachments.blobs); n != 0 {
-		t.Errorf("files of %d sessions were sent", n)
-	}
+	kit.Equal(t, "files of sessions were sent", len(w.server.attachments.blobs), 0)
 }
 
 // Files wait while there is no space, and go out when there is.
@@ -307,12 +273,9 @@ func TestAttachmentsWaitForRoom(t *testing.T) {
 	}
 	w.start()
 	w.until("the outbox is full", func() bool { s := w.status(); return s.State == "full" || s.State == "retrying" && s.Outbox.Stored > 0 })
-	if s := w.status(); s.Outbox.Stored > 1<<20+200<<10 {
-		t.Errorf("%d bytes wait at a cap of 1", s.Outbox.Stored)
-	}
-	w.server.mu.Lock()
-	w.server.busy, w.server.attachments.stuck = false, nil
-	w.server.mu.Unlock()
+	s := w.status()
+	kit.Check(t, s.Outbox.Stored <= 1<<20+200<<10, "%d bytes wait at a cap of 1", s.Outbox.Stored)
+	w.server.with(func() { w.server.busy, w.server.attachments.stuck = false, nil })
 	for i := range 16 {
 		w.hasBlob(fmt.Sprintf("tool-results/toolu_9%d.txt", i), string(noise))
 	}
@@ -327,9 +290,8 @@ func TestAttachmentsArePaused(t *testing.T) {
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
 	w.write(folder+".jsonl", attachmentLine(2))
 	w.until("the file waits", func() bool { return w.status().Outbox.Batches == 2 })
-	if _, there := w.server.blob(attachmentSession, "tool-results/toolu_2.txt"); there {
-		t.Error("it was sent in a pause")
-	}
+	_, there := w.server.blob(attachmentSession, "tool-results/toolu_2.txt")
+	kit.Check(t, !there, "it was sent in a pause")
 	w.must(w.client.Resume(context.Background()))
 	w.hasBlob("tool-results/toolu_2.txt", "late")
 }
@@ -343,15 +305,11 @@ func TestServerLosesBlobsForAWhile(t *testing.T) {
 	w.write(folder+"/tool-results/toolu_2.txt", "late")
 	w.write(folder+".jsonl", attachmentLine(2))
 	w.until("the file waits", func() bool { return w.status().Outbox.Batches == 2 })
-	w.server.mu.Lock()
-	w.server.attachments.accept = ""
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.attachments.accept = "" })
 	w.sync()
 	w.until("it is withheld", func() bool { return w.status().Servers[0].Unwanted == 1 })
 	w.stop()
-	w.server.mu.Lock()
-	w.server.attachments.accept = "blobs"
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.attachments.accept = "blobs" })
 	w.start()
 	w.write(folder+".jsonl", attachmentLine(3))
 	w.hasBlob("tool-results/toolu_2.txt", "late")

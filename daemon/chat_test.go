@@ -17,9 +17,7 @@ import (
 
 func (w *world) messages(session string) control.Messages {
 	w.t.Helper()
-	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: session})
-	kit.Must(w.t, err)
-	return m
+	return kit.Value(w.client.Messages(context.Background(), control.MessagesQuery{Session: session}))(w.t)
 }
 
 // said is the messages in short.
@@ -33,8 +31,7 @@ func said(m control.Messages) (lines []string) {
 // figure is one of the metrics.
 func (w *world) figure(name string) (value int64) {
 	w.t.Helper()
-	res, err := w.contract().http.Get("http://localhost/metrics")
-	kit.Must(w.t, err)
+	res := kit.Value(w.contract().http.Get("http://localhost/metrics"))(w.t)
 	defer res.Body.Close()
 	var text bytes.Buffer
 	w.must(text.ReadFrom(res.Body))
@@ -52,15 +49,12 @@ func transcriptOf(session string) string { return "-home-kim-shop/" + session + 
 // openTestState opens the state of a world whose daemon is stopped.
 func openTestState(t *testing.T, w *world) *projection.DB {
 	t.Helper()
-	db, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")})
-	kit.Must(t, err)
+	db := kit.Value(projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")}))(t)
 	t.Cleanup(func() { db.State.Close() })
 	return db
 }
 
 func loadFacts(t *testing.T, db *state.DB) map[tail.FileID]state.Routing {
 	t.Helper()
-	facts, err := db.Files.Routings(t.Context())
-	kit.Must(t, err)
-	return facts
+	return kit.Value(db.Files.Routings(t.Context()))(t)
 }

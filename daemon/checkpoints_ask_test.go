@@ -28,16 +28,12 @@ func TestCreateCheckpoint(t *testing.T) {
 		return a.Checkpoint, err
 	}
 	one, err := create(control.CheckpointRequest{Session: sessionA[:6], PortID: "cart"})
-	if err != nil || one.TriggerType != "manual" || one.TokensUsed != 140_000 || one.PortID != "cart" || !strings.Contains(one.Summary, "Answer: Answer 1.") {
-		t.Errorf("%+v, err %v", one, err)
-	}
+	kit.Check(t, err == nil && one.TriggerType == "manual" && one.TokensUsed == 140_000 && one.PortID == "cart" && strings.Contains(one.Summary, "Answer: Answer 1."),
+		"%+v, err %v", one, err)
 	two, err := create(control.CheckpointRequest{Session: sessionA, Trigger: "pre_heavy", Summary: " 큰 작업 " + strings.Repeat("글", 5000)})
-	if err != nil || two.TriggerType != "pre_heavy" || !strings.HasPrefix(two.Summary, "큰 작업 글") || len([]rune(two.Summary)) > 1100 {
-		t.Errorf("%+v, err %v", two, err)
-	}
-	if one.ID == two.ID || one.ContextHash != two.ContextHash {
-		t.Errorf("of one moment: %+v and %+v", one, two)
-	}
+	kit.Check(t, err == nil && two.TriggerType == "pre_heavy" && strings.HasPrefix(two.Summary, "큰 작업 글") && len([]rune(two.Summary)) <= 1100,
+		"%+v, err %v", two, err)
+	kit.Check(t, one.ID != two.ID && one.ContextHash == two.ContextHash, "of one moment: %+v and %+v", one, two)
 	for _, tt := range []struct {
 		req  control.CheckpointRequest
 		code string
@@ -48,37 +44,30 @@ func TestCreateCheckpoint(t *testing.T) {
 		{control.CheckpointRequest{Session: sessionA + "/agent-a1"}, control.CodeUsage},
 		{control.CheckpointRequest{Session: sessionA, PortID: strings.Repeat("p", 201)}, control.CodeUsage},
 	} {
-		if _, err := create(tt.req); code(err) != tt.code {
-			t.Errorf("%+v: %v, want %s", tt.req, err, tt.code)
-		}
+		_, err := create(tt.req)
+		kit.Check(t, code(err) == tt.code, "%+v: %v, want %s", tt.req, err, tt.code)
 	}
 	w.stop()
 	w.watching()
-	if got := w.checkpoints(sessionA); len(got) != 2 || got[0].ID != two.ID {
-		t.Errorf("after a restart: %+v", got)
-	}
+	got := w.checkpoints(sessionA)
+	kit.Check(t, len(got) == 2 && got[0].ID == two.ID, "after a restart: %+v", got)
 	page := func(offset int) control.Checkpoints {
 		a, err := w.client.Checkpoints(t.Context(), control.CheckpointsQuery{Page: control.Page{Offset: offset, Limit: 1}})
-		if err != nil || len(a.Checkpoints) != 1 {
-			t.Fatalf("page at %d: %+v, err %v", offset, a, err)
-		}
+		kit.Require(t, err == nil && len(a.Checkpoints) == 1, "page at %d: %+v, err %v", offset, a, err)
 		return a
 	}
 	if a, b := page(0), page(1); a.Checkpoints[0].ID != two.ID || a.Next != 1 || b.Checkpoints[0].ID != one.ID || b.Next != 0 {
 		t.Errorf("pages %+v and %+v", a, b)
 	}
 	w.until("the server has both", func() bool { return len(sent()) == 2 })
-	if p := w.handed(sessionA); p.Notices != 0 {
-		t.Errorf("who asked for it is told: %+v", p)
-	}
+	p := w.handed(sessionA)
+	kit.Check(t, p.Notices == 0, "who asked for it is told: %+v", p)
 	kit.Must(t, os.Remove(filepath.Join(w.root, transcriptOf(sessionA))))
-	if got := w.checkpoints(sessionA); len(got) != 2 {
-		t.Errorf("without the file: %+v", got)
-	}
+	got = w.checkpoints(sessionA)
+	kit.Check(t, len(got) == 2, "without the file: %+v", got)
 	w.must(w.client.Forget(t.Context(), control.ForgetRequest{Session: sessionA}))
-	if got := w.checkpoints(""); len(got) != 0 {
-		t.Errorf("after a forget: %+v", got)
-	}
+	got = w.checkpoints("")
+	kit.Check(t, len(got) == 0, "after a forget: %+v", got)
 }
 
 // A question about a session that nothing was understood of finds what lies in it, and notifies no one.
@@ -103,9 +92,8 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 	w.watching()
 	kit.Equal(t, "checkpoints at the start", w.triggers(""), "")
 	kit.Equal(t, "checkpoints", w.triggers(sessionA), "compact@160000")
-	if p := w.handed(sessionA); p.Notices != 0 {
-		t.Errorf("told %+v", p)
-	}
+	p := w.handed(sessionA)
+	kit.Check(t, p.Notices == 0, "told %+v", p)
 }
 
 // A budget that is set holds for what comes; what was passed already by it fires nothing.
@@ -118,15 +106,11 @@ func TestSetBudget(t *testing.T) {
 	set := func(req control.BudgetRequest) control.Budget {
 		t.Helper()
 		a, err := w.client.SetBudget(t.Context(), req)
-		if err != nil || len(a.Budgets) != 1 {
-			t.Fatalf("%+v: %+v, err %v", req, a, err)
-		}
+		kit.Require(t, err == nil && len(a.Budgets) == 1, "%+v: %+v, err %v", req, a, err)
 		return a.Budgets[0]
 	}
 	want := control.Budget{Session: sessionA, Model: "claude-opus-4-5", Window: 200_000, Limit: 110_000, Used: 95_000, Source: "configured", Pinned: true}
-	if diff := cmp.Diff(want, set(control.BudgetRequest{Session: sessionA[:8], Limit: 110_000})); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	kit.Same(t, "-want +got", cmp.Diff(want, set(control.BudgetRequest{Session: sessionA[:8], Limit: 110_000})))
 	set(control.BudgetRequest{Model: "claude-opus-4-5", Limit: 100_000})
 	w.write(transcriptOf(sessionA), c.Turn(96_000)+c.Turn(99_000))
 	w.send(transcriptOf(sessionB), other.Turn(70_000)+other.Turn(81_000))
@@ -139,22 +123,18 @@ func TestSetBudget(t *testing.T) {
 		{Model: "claude-opus-4-5", Window: 200_000, Limit: 100_000, Source: "configured", Pinned: true},
 		{Session: sessionA, Limit: 110_000, Source: "configured", Pinned: true},
 	}
-	if diff := cmp.Diff(wantAll, all.Budgets); err != nil || diff != "" {
-		t.Errorf("err %v, -want +got:\n%s", err, diff)
-	}
-	if b := set(control.BudgetRequest{Session: sessionA}); b.Limit != 100_000 {
-		t.Errorf("without its own: %+v", b)
-	}
-	if b := set(control.BudgetRequest{Model: "claude-opus-4-5"}); b.Limit != 167_000 || b.Pinned {
-		t.Errorf("without any: %+v", b)
-	}
+	diff := cmp.Diff(wantAll, all.Budgets)
+	kit.Check(t, err == nil && diff == "", "err %v, -want +got:\n%s", err, diff)
+	b := set(control.BudgetRequest{Session: sessionA})
+	kit.Check(t, b.Limit == 100_000, "without its own: %+v", b)
+	b = set(control.BudgetRequest{Model: "claude-opus-4-5"})
+	kit.Check(t, b.Limit == 167_000 && !b.Pinned, "without any: %+v", b)
 	for _, req := range []control.BudgetRequest{
 		{}, {Session: sessionA, Model: "m", Limit: 5000}, {Model: "m", Limit: 999}, {Model: "m", Limit: -1}, {Model: "m", Limit: 100_000_001},
 		{Model: strings.Repeat("m", 300), Limit: 5000},
 	} {
-		if _, err := w.client.SetBudget(t.Context(), req); code(err) != control.CodeUsage {
-			t.Errorf("%+v: %v", req, err)
-		}
+		_, err := w.client.SetBudget(t.Context(), req)
+		kit.Check(t, code(err) == control.CodeUsage, "%+v: %v", req, err)
 	}
 }
 
@@ -168,7 +148,6 @@ func TestLearnedBudget(t *testing.T) {
 	kit.Equal(t, "checkpoints", w.triggers(sessionB), "auto_80@128000")
 	a, err := w.client.Budgets(t.Context(), sessionB)
 	want := []control.Budget{{Session: sessionB, Model: "claude-opus-4-5", Window: 200_000, Limit: 160_000, Used: 128_000, Source: "learned", Seen: 160_000}}
-	if diff := cmp.Diff(want, a.Budgets); err != nil || diff != "" {
-		t.Errorf("err %v, -want +got:\n%s", err, diff)
-	}
+	diff := cmp.Diff(want, a.Budgets)
+	kit.Check(t, err == nil && diff == "", "err %v, -want +got:\n%s", err, diff)
 }

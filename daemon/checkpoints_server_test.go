@@ -36,18 +36,14 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 			Session     string            `json:"session_id"`
 			Checkpoints []json.RawMessage `json:"checkpoints"`
 		}
-		if err := json.Unmarshal(body(r), &req); err != nil {
-			t.Error(err)
-		}
+		err := json.Unmarshal(body(r), &req)
+		kit.Check(t, err == nil, "%v", err)
 		for _, text := range req.Checkpoints {
 			var item struct{ ID string }
-			if err := json.Unmarshal(text, &item); err != nil {
-				t.Error(err)
-			}
+			err := json.Unmarshal(text, &item)
+			kit.Check(t, err == nil, "%v", err)
 			i := slices.IndexFunc(kept, func(c sentCheckpoint) bool { return c.id == item.ID })
-			if i >= 0 && (once || kept[i].text != string(text)) {
-				t.Errorf("%s was sent twice", item.ID)
-			}
+			kit.Check(t, i < 0 || !once && kept[i].text == string(text), "%s was sent twice", item.ID)
 			if i < 0 {
 				kept = append(kept, sentCheckpoint{item.ID, string(text)})
 			}
@@ -87,9 +83,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 	}
 	w.write(transcriptOf(sessionA), c.Compaction())
 	w.until("the other server has what is new", func() bool { return len(sent()) == 3 })
-	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 compact@160000"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	kit.Equal(t, "got", w.triggers(sessionA), "auto_80@140000 auto_90@155000 compact@160000")
 	w.allPending(sessionA, 3)
 }
 
@@ -122,9 +116,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 	for _, step := range []string{"put session", "put messages", "put checkpoint", "put notice", "put batch", "commit"} {
 		kit.Must(t, projections.Drop(t.Context(), file))
 		dying.Store(&step)
-		if err := visit(); err == nil {
-			t.Errorf("%s: it did not fail", step)
-		}
+		kit.Check(t, visit() != nil, "%s: it did not fail", step)
 		dying.Store(nil)
 		if list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10); len(list) > 0 || len(projections.Notices.Of(sessionA)) > 0 || err != nil {
 			t.Errorf("%s: %d checkpoints of a half, err %v", step, len(list), err)
@@ -133,9 +125,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 			kit.Must(t, visit())
 		}
 		list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10)
-		if len(list) != 3 || err != nil {
-			t.Errorf("%s: %+v, err %v", step, list, err)
-		}
+		kit.Check(t, len(list) == 3 && err == nil, "%s: %+v, err %v", step, list, err)
 		if list := projections.Notices.Of(sessionA); len(list) != 3 {
 			t.Errorf("%s: notices %+v", step, list)
 		}

@@ -23,8 +23,7 @@ func (w *world) watching() {
 
 func (w *world) checkpoints(session string) []control.Checkpoint {
 	w.t.Helper()
-	a, err := w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session})
-	kit.Must(w.t, err)
+	a := kit.Value(w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session}))(w.t)
 	return a.Checkpoints
 }
 
@@ -55,9 +54,8 @@ func (w *world) allPending(session string, want int) (text string) {
 		n, text = n+p.Notices, strings.TrimPrefix(text+"\n"+p.Text, "\n")
 		return n >= want
 	})
-	if p := w.handed(session); n != want || p.Notices != 0 || p.Text != "" {
-		w.t.Errorf("%d notices, want %d, and then %+v", n, want, p)
-	}
+	p := w.handed(session)
+	kit.Check(w.t, n == want && p.Notices == 0 && p.Text == "", "%d notices, want %d, and then %+v", n, want, p)
 	return strings.TrimRight(text, "\n")
 }
 
@@ -85,9 +83,7 @@ func TestCheckpoints(t *testing.T) {
 		"⚠️ [ccship] Token budget nearly used up (91%)\n   💡 Finish the current work and continue in a new session.\n   📋 The checkpoint_list tool lists the checkpoints (" + list[1].ID + ")",
 		"💾 [ccship] The conversation was compacted\n   Checkpoint: " + list[0].ID + "\n   The checkpoint_get tool shows the work before it",
 	}
-	if diff := cmp.Diff(strings.Join(want, "\n"), w.allPending(sessionA, 3)); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	kit.Same(t, "told", cmp.Diff(strings.Join(want, "\n"), w.allPending(sessionA, 3)))
 	w.until("the server has them", func() bool { return len(sent()) == 3 })
 	var item map[string]any
 	kit.Must(t, json.Unmarshal([]byte(sent()[0].text), &item))
@@ -96,15 +92,12 @@ func TestCheckpoints(t *testing.T) {
 		"id": list[2].ID, "session_id": sessionA, "tokens_used": 136_940.0, "token_budget": 167_000.0, "trigger_type": "auto_80",
 		"summary": list[2].Summary, "active_files": []any{}, "created_at": "2026-08-20T09:00:04Z", "generation": 0.0, "line": 3.0,
 	}
-	if diff := cmp.Diff(wantItem, item); diff != "" {
-		t.Errorf("sent (-want +got):\n%s", diff)
-	}
+	kit.Same(t, "sent", cmp.Diff(wantItem, item))
 	if one, err := w.client.Checkpoint(t.Context(), list[2].ID); err != nil || !cmp.Equal(one.Checkpoint, list[2]) || len(list[2].ContextHash) != 16 {
 		t.Errorf("%+v, err %v", one, err)
 	}
-	if _, err := w.client.Checkpoint(t.Context(), "cp-000000000000"); code(err) != control.CodeNoCheckpoint {
-		t.Errorf("no such checkpoint: %v", err)
-	}
+	_, err := w.client.Checkpoint(t.Context(), "cp-000000000000")
+	kit.Check(t, code(err) == control.CodeNoCheckpoint, "no such checkpoint: %v", err)
 }
 
 func code(err error) string {
@@ -127,16 +120,13 @@ func TestCheckpointsOfHistory(t *testing.T) {
 	kit.Equal(t, "a question made", w.triggers(sessionB), "")
 	w.write(transcriptOf(sessionA), c.Turn(141_000)+c.Turn(152_000))
 	w.send(transcriptOf(sessionB), other.Turn(161_000))
-	if got, want := w.triggers(sessionA), "compact@160000 auto_90@152000"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	kit.Equal(t, "got", w.triggers(sessionA), "compact@160000 auto_90@152000")
 	kit.Equal(t, "what was passed before it was watched made", w.triggers(sessionB), "")
 	if text := w.allPending(sessionA, 1); !strings.Contains(text, "(95%)") { // of the 160 000 where it compacted
 		t.Errorf("told %q", text)
 	}
-	if p := w.handed(sessionB); p.Notices != 0 {
-		t.Errorf("the other session is told %+v", p)
-	}
+	p := w.handed(sessionB)
+	kit.Check(t, p.Notices == 0, "the other session is told %+v", p)
 }
 
 // A daemon that stops in the middle makes nothing twice, and what it had to say is said by the next one.
@@ -157,14 +147,11 @@ func TestCheckpointsOverRestart(t *testing.T) {
 	list := w.checkpoints(sessionA)
 	want := "💾 [ccship] 자동 체크포인트 생성됨 (토큰 사용량 83%)\n   체크포인트: " + list[1].ID + "\n   Compact 발생 시 이 시점으로 복구 가능\n" +
 		"⚠️ [ccship] 토큰 사용량 위험 수준 (92%)\n   💡 현재 작업을 마무리하고 새 세션으로 분리하는 것을 권장합니다.\n   📋 checkpoint_list 도구로 체크포인트 확인 가능 (" + list[0].ID + ")"
-	if diff := cmp.Diff(want, w.allPending(sessionA, 2)); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	kit.Same(t, "told", cmp.Diff(want, w.allPending(sessionA, 2)))
 	w.stop()
 	w.watching()
-	if p := w.handed(sessionA); p.Notices != 0 {
-		t.Errorf("told again after a restart: %+v", p)
-	}
+	p := w.handed(sessionA)
+	kit.Check(t, p.Notices == 0, "told again after a restart: %+v", p)
 	if len(sent()) != 2 {
 		t.Errorf("sent: %v", sent())
 	}
@@ -181,15 +168,11 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 	w.allPending(sessionA, 2)
 	w.rewrite(transcriptOf(sessionA), begin)
 	w.sync()
-	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000"; got != want {
-		t.Errorf("after the cut: %q, want %q", got, want)
-	}
+	kit.Equal(t, "after the cut", w.triggers(sessionA), "auto_80@140000 auto_90@155000")
 	other := c
 	other.Session = strings.Replace(sessionA, sessionA[:1], "e", 1) // further uuids
 	w.send(transcriptOf(sessionA), strings.ReplaceAll(other.Turn(157_000), other.Session, sessionA))
-	if got, want := w.triggers(sessionA), "auto_80@140000 auto_90@155000 auto_90@157000"; got != want {
-		t.Errorf("on the new way: %q, want %q", got, want)
-	}
+	kit.Equal(t, "on the new way", w.triggers(sessionA), "auto_80@140000 auto_90@155000 auto_90@157000")
 	w.allPending(sessionA, 1)
 	w.until("the server has them", func() bool { return len(sent()) == 3 })
 }

@@ -38,20 +38,15 @@ func (c *contract) call(method, path, body string, code int) []byte {
 	what := method + " " + path
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	kit.Must(c.t, err)
-	res, err := c.http.Do(req)
-	kit.Must(c.t, err)
+	res := kit.Value(c.http.Do(req))(c.t)
 	defer res.Body.Close()
-	if res.StatusCode != code {
-		c.t.Errorf("%s: %s, want %d", what, res.Status, code)
-	}
-	text, err := io.ReadAll(res.Body)
-	kit.Must(c.t, err)
+	kit.Check(c.t, res.StatusCode == code, "%s: %s, want %d", what, res.Status, code)
+	text := kit.Value(io.ReadAll(res.Body))(c.t)
 	var refusal control.Error
 	switch last := bytes.TrimSpace(text[bytes.LastIndexByte(bytes.TrimSpace(text), '\n')+1:]); {
 	case code != http.StatusOK:
-		if json.Unmarshal(text, &refusal) != nil || refusal.Code == "" || refusal.Message == "" || refusal.Hint == "" {
-			c.t.Errorf("%s: %s", what, text)
-		}
+		kit.Check(c.t, json.Unmarshal(text, &refusal) == nil && refusal.Code != "" && refusal.Message != "" && refusal.Hint != "",
+			"%s: %s", what, text)
 	case strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain"):
 	case !bytes.Contains(last, []byte(`"schema_version":1`)), bytes.Contains(last, []byte(":null")):
 		c.t.Errorf("%s: %s", what, last)
@@ -86,9 +81,8 @@ func TestContract(t *testing.T) {
 	c.call("POST", "/v1/sync", ``, 200)
 	c.call("POST", "/v1/sync", `{"patience":true}`, 400)
 	var dead struct{ Letters []struct{ ID string } }
-	if err := json.Unmarshal(c.call("GET", "/v1/outbox/dead", "", 200), &dead); err != nil || len(dead.Letters) != 1 {
-		t.Fatalf("dead letters: %+v %v", dead, err)
-	}
+	err := json.Unmarshal(c.call("GET", "/v1/outbox/dead", "", 200), &dead)
+	kit.Require(t, err == nil && len(dead.Letters) == 1, "dead letters: %+v %v", dead, err)
 	c.call("POST", "/v1/pause", `{"for":"soon"}`, 400)
 	c.call("POST", "/v1/pause", `{"for":"1h"}`, 200)
 	c.call("POST", "/v1/outbox/dead/retry", fmt.Sprintf(`{"ids":[%q]}`, dead.Letters[0].ID), 200)

@@ -35,12 +35,10 @@ func (s oneServer) Reader(string) *remote.Client {
 func TestCountOfRejoinedStream(t *testing.T) {
 	const dest, session, generation, lost = "http://server", "s1", 4, 12
 	ctx := t.Context()
-	db, err := state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	kit.Must(t, err)
+	db := kit.Value(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1}))(t)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := db.Close()
+		kit.Check(t, err == nil, "%v", err)
 	})
 	file := tail.Tracked{File: tail.File{ID: 1, Path: "/r/p/s1.jsonl", Root: "/r", Name: session, Copy: 1}}
 	file.Cursor = tail.Cursor{Offset: 30, Line: 3}
@@ -50,24 +48,21 @@ func TestCountOfRejoinedStream(t *testing.T) {
 		t.Fatal(errs, err)
 	}
 	there := tail.Cursor{Offset: 20, Line: 2, Generation: generation}
-	err = db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there})
+	err := db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there})
 	kit.Must(t, err)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"drops":[{"session":{"session_id":"s1","machine":"m"},"epoch":"front","generation":`+
 			strconv.Itoa(generation)+`,"lines":`+strconv.Itoa(lost)+`}]}`)
 	}))
 	t.Cleanup(web.Close)
-	base, err := url.Parse(web.URL)
-	kit.Must(t, err)
-	list, err := load(ctx, db)
-	kit.Must(t, err)
+	base := kit.Value(url.Parse(web.URL))(t)
+	list := kit.Value(load(ctx, db))(t)
 	now := time.Now()
 	list.list = []rewrite{{File: 1, Session: session, Generation: generation - 1, Next: generation, From: 2, To: 20,
 		At: now.Add(-time.Hour)}}
 	c := counter{List: list, Files: someFile{file}, Servers: oneServer{base},
 		Origin: outbox.Origin{Machine: "m", Epoch: "own"}}
 	kit.Must(t, c.Count(ctx, now))
-	if len(list.list) != 1 || list.list[0].Lines != lost {
-		t.Errorf("rewrites %+v, want one that took %d lines", list.list, lost)
-	}
+	kit.Check(t, len(list.list) == 1 && list.list[0].Lines == lost,
+		"rewrites %+v, want one that took %d lines", list.list, lost)
 }

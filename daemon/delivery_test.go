@@ -36,8 +36,7 @@ func (w *world) picky(t *testing.T, word string) (refuses *atomic.Bool) {
 
 func (w *world) letters() []control.DeadLetter {
 	w.t.Helper()
-	d, err := w.client.DeadLetters(w.t.Context())
-	kit.Must(w.t, err)
+	d := kit.Value(w.client.DeadLetters(w.t.Context()))(w.t)
 	return d.Letters
 }
 
@@ -53,19 +52,16 @@ func TestDeadLetters(t *testing.T) {
 	w.deliver()
 	w.send("-p/"+sessionA+".jsonl", text)
 	letters := w.letters()
-	if len(letters) != 3 {
-		t.Fatalf("%d dead letters: %+v", len(letters), letters)
-	}
+	kit.Require(t, len(letters) == 3, "%d dead letters: %+v", len(letters), letters)
 	l := letters[0]
-	if l.Line != 1 || l.Session != sessionA || l.Status != 400 || l.Reason != "rejected" || !strings.Contains(l.Answer, "no such word") ||
-		l.Server != w.cfg.ServerURL || l.Entries != 1 || l.Bytes == 0 || l.At.IsZero() {
-		t.Errorf("letter %+v", l)
-	}
+	kit.Check(t, l.Line == 1 && l.Session == sessionA && l.Status == 400 && l.Reason == "rejected" &&
+		strings.Contains(l.Answer, "no such word") && l.Server == w.cfg.ServerURL && l.Entries == 1 && l.Bytes != 0 &&
+		!l.At.IsZero(),
+		"letter %+v", l)
 	var known *control.Error
 	for _, req := range []control.DeadRequest{{}, {IDs: []string{l.ID}, All: true}} {
-		if _, err := w.client.RetryDead(t.Context(), req); !asControlError(err, &known) || known.Code != control.CodeUsage {
-			t.Errorf("%+v: %v", req, err)
-		}
+		_, err := w.client.RetryDead(t.Context(), req)
+		kit.Check(t, asControlError(err, &known) && known.Code == control.CodeUsage, "%+v: %v", req, err)
 	}
 	for _, id := range []string{"9999-1", "x", "1", l.ID + "0", ""} {
 		_, err := w.client.DropDead(t.Context(), control.DeadRequest{IDs: []string{l.ID, id}})
@@ -73,24 +69,19 @@ func TestDeadLetters(t *testing.T) {
 			t.Errorf("drop of %q: %v, %d letters left", id, err, len(w.letters()))
 		}
 	}
-	if r, err := w.client.RetryDead(t.Context(), control.DeadRequest{All: true}); err != nil || r.Letters != 3 {
-		t.Errorf("retry: %+v %v", r, err)
-	}
+	r, err := w.client.RetryDead(t.Context(), control.DeadRequest{All: true})
+	kit.Check(t, err == nil && r.Letters == 3, "retry: %+v %v", r, err)
 	w.sync()
 	again := w.letters()
-	if len(again) != 3 || slices.ContainsFunc(again, func(x control.DeadLetter) bool { return x.ID == l.ID }) {
-		t.Errorf("refused again: %+v", again)
-	}
-	if r, err := w.client.DropDead(t.Context(), control.DeadRequest{IDs: []string{again[0].ID}}); err != nil || r.Letters != 1 {
-		t.Errorf("drop: %+v %v", r, err)
-	}
+	kit.Check(t, len(again) == 3 && !slices.ContainsFunc(again, func(x control.DeadLetter) bool { return x.ID == l.ID }),
+		"refused again: %+v", again)
+	r, err = w.client.DropDead(t.Context(), control.DeadRequest{IDs: []string{again[0].ID}})
+	kit.Check(t, err == nil && r.Letters == 1, "drop: %+v %v", r, err)
 	refuses.Store(false)
-	if r, err := w.client.RetryDead(t.Context(), control.DeadRequest{IDs: []string{again[1].ID, again[2].ID}}); err != nil || r.Letters != 2 {
-		t.Errorf("retry: %+v %v", r, err)
-	}
-	if r := w.sync(); !r.Done || r.Dead != 0 || len(w.letters()) != 0 {
-		t.Errorf("sync: %+v", r)
-	}
+	r, err = w.client.RetryDead(t.Context(), control.DeadRequest{IDs: []string{again[1].ID, again[2].ID}})
+	kit.Check(t, err == nil && r.Letters == 2, "retry: %+v %v", r, err)
+	synced := w.sync()
+	kit.Check(t, synced.Done && synced.Dead == 0 && len(w.letters()) == 0, "sync: %+v", synced)
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	if lines := w.server.streams[sessionA][0].lines; len(lines) != 4 || lines[again[0].Line] != nil {
@@ -108,17 +99,14 @@ func TestOutbox(t *testing.T) {
 	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 3))
 	w.until("the second waits", func() bool { return w.status().Outbox.Entries == 8 })
 	list, err := w.client.Outbox(t.Context(), control.Page{Limit: 1})
-	if err != nil || len(list.Rows) != 1 || list.Next != 1 || list.Outbox.Entries != 8 || list.Pause == nil || len(list.Servers) != 1 {
-		t.Fatalf("outbox: %+v %v", list, err)
-	}
+	kit.Require(t, err == nil && len(list.Rows) == 1 && list.Next == 1 && list.Outbox.Entries == 8 && list.Pause != nil && len(list.Servers) == 1,
+		"outbox: %+v %v", list, err)
 	if r := list.Rows[0]; r.Session != sessionA || r.Entries != 5 || r.Server != w.cfg.ServerURL || r.Path != "-p/"+sessionA+".jsonl" || r.Bytes == 0 || r.Stored == 0 || r.OldestAt.IsZero() {
 		t.Errorf("row %+v", r)
 	}
 	list, err = w.client.Outbox(t.Context(), control.Page{Offset: 1})
-	if err != nil || len(list.Rows) != 1 || list.Next != 0 || list.Rows[0].Session != sessionB {
-		t.Errorf("second page: %+v %v", list, err)
-	}
-	if s := w.sessions(control.SessionsQuery{Project: "shop"}).Sessions[0]; s.Waiting != 5 || s.Acknowledged != 0 {
-		t.Errorf("session %+v", s)
-	}
+	kit.Check(t, err == nil && len(list.Rows) == 1 && list.Next == 0 && list.Rows[0].Session == sessionB,
+		"second page: %+v %v", list, err)
+	s := w.sessions(control.SessionsQuery{Project: "shop"}).Sessions[0]
+	kit.Check(t, s.Waiting == 5 && s.Acknowledged == 0, "session %+v", s)
 }

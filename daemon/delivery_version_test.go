@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -41,17 +42,14 @@ func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
 	const fine, poison = `{"type":"user","text":"fine"}` + "\n", `{"type":"user","text":"poison"}` + "\n"
 	w.startWith("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0))
 	w.send("-p/"+sessionA+".jsonl", fine+poison+fine)
-	if n := len(w.letters()); n != 1 {
-		t.Fatalf("%d dead letters, want 1", n)
-	}
+	n := len(w.letters())
+	kit.Require(t, n == 1, "%d dead letters, want 1", n)
 	newer.Store(true)
 	w.write("-p/"+sessionA+".jsonl", fine)
-	if r := w.sync(); !r.Done || r.Dead != 0 || r.Waiting != 0 {
-		t.Errorf("sync: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done && r.Dead == 0 && r.Waiting == 0, "sync: %+v", r)
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if line := w.server.streams[sessionA][0].lines[2]; !bytes.Contains(line, []byte("poison")) {
-		t.Errorf("line 2 is %q when the sync is done", line)
-	}
+	line := w.server.streams[sessionA][0].lines[2]
+	kit.Check(t, bytes.Contains(line, []byte("poison")), "line 2 is %q when the sync is done", line)
 }

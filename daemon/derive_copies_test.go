@@ -18,12 +18,9 @@ const (
 // silent says that nothing passed a part of a session's budget, and that no one is notified.
 func (w *world) silent(session string) {
 	w.t.Helper()
-	if got := w.triggers(session); got != "" {
-		w.t.Errorf("%s has %q", session, got)
-	}
-	if p := w.handed(session); p.Notices != 0 {
-		w.t.Errorf("%s is told %q", session, p.Text)
-	}
+	kit.Equal(w.t, session, w.triggers(session), "")
+	p := w.handed(session)
+	kit.Check(w.t, p.Notices == 0, "%s is told %q", session, p.Text)
 }
 
 // A transcript that is copied while a daemon watches is no news, whatever was made from its ids. What is written behind
@@ -45,9 +42,8 @@ func TestCopiedTranscriptIsHistory(t *testing.T) {
 			w.watching()
 			fresh := a.Turn(30_000) + a.Turn(139_000)
 			w.send(transcriptOf(sessionA), fresh)
-			if got := w.triggers(sessionA); got != "auto_80@139000" {
-				t.Fatalf("the original has %q", got)
-			}
+			got := w.triggers(sessionA)
+			kit.Require(t, got == "auto_80@139000", "the original has %q", got)
 			text := copied(old + fresh)
 			text = text[strings.Index(text, `{"`):]
 			w.send(transcriptOf(sessionB), text)
@@ -140,8 +136,6 @@ func TestNewSessionsAreNoCopies(t *testing.T) {
 		c := kit.Chat{Session: session}
 		w.send(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))
 		w.send(transcriptOf(session), c.Turn(152_000))
-		if got := w.triggers(session); got != "auto_80@139000 auto_90@152000" {
-			t.Errorf("%s has %q", session, got)
-		}
+		kit.Equal(t, session, w.triggers(session), "auto_80@139000 auto_90@152000")
 	}
 }

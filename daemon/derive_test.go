@@ -23,31 +23,22 @@ func TestFoldsOnlyForAReason(t *testing.T) {
 	w := newWorld(t)
 	history, compacted := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.startWith(transcriptOf(sessionA), history.Prompt("one")+history.Answer("two"))
-	if n := w.figure("derived_lines_total"); n != 0 {
-		t.Fatalf("the import of %d lines folded %d", 2, n)
-	}
+	n := w.figure("derived_lines_total")
+	kit.Require(t, n == 0, "the import of %d lines folded %d", 2, n)
 	w.stop()
 	w.startWith(transcriptOf(sessionB), compacted.Prompt("one")+compacted.Compaction()+compacted.Answer("two"))
-	if n := w.figure("derived_lines_total"); n != 3 {
-		t.Fatalf("the import with a compaction folded %d lines, want its 3", n)
-	}
+	n = w.figure("derived_lines_total")
+	kit.Require(t, n == 3, "the import with a compaction folded %d lines, want its 3", n)
 	for range 3 {
-		if got := said(w.messages(sessionA)); len(got) != 2 {
-			t.Fatalf("messages %q", got)
-		}
+		got := said(w.messages(sessionA))
+		kit.Require(t, len(got) == 2, "messages %q", got)
 	}
-	if n := w.figure("derived_lines_total"); n != 5 {
-		t.Errorf("a question asked three times folded %d lines, want 2", n-3)
-	}
+	kit.Equal(t, "a question asked three times folded", w.figure("derived_lines_total"), 5)
 	w.send(transcriptOf(sessionA), history.Prompt("three"))
-	if n := w.figure("derived_lines_total"); n != 6 {
-		t.Errorf("one line written folded %d", n-5)
-	}
+	kit.Equal(t, "one line written folded", w.figure("derived_lines_total"), 6)
 	w.stop()
 	w.deliver()
-	if n := w.figure("derived_lines_total"); n != 0 {
-		t.Errorf("a restart folded %d lines", n)
-	}
+	kit.Equal(t, "a restart folded", w.figure("derived_lines_total"), 0)
 }
 
 // A thousand messages later the memory is where it was.
@@ -86,9 +77,8 @@ func TestLongLines(t *testing.T) {
 	c := kit.Chat{Session: sessionA}
 	w.startWith(transcriptOf(sessionA), c.Prompt("one")+c.Answer(strings.Repeat("x", 2<<20))+c.Answer(strings.Repeat("y", 8<<20))+c.Answer("end"))
 	m := w.messages(sessionA)
-	if m.Total != 3 || m.Messages[2].Content != "end" || m.Messages[2].Line != 3 || !strings.HasPrefix(m.Messages[1].Content, "xx") {
-		t.Errorf("%d messages, %q…", m.Total, said(m)[m.Total-1][:20])
-	}
+	kit.Check(t, m.Total == 3 && m.Messages[2].Content == "end" && m.Messages[2].Line == 3 && strings.HasPrefix(m.Messages[1].Content, "xx"),
+		"%d messages, %.20q…", m.Total, said(m)[m.Total-1])
 }
 
 // What no row of the state can hold, and no server takes, keeps nothing else from being stored.
@@ -108,9 +98,8 @@ func TestUnstorable(t *testing.T) {
 			other := kit.Chat{Session: sessionB}
 			w.write(transcriptOf(sessionA), lines)
 			w.write(transcriptOf(sessionB), other.Prompt("one")+other.Compaction())
-			if r := w.sync(); !r.Done {
-				t.Errorf("%+v", r)
-			}
+			r := w.sync()
+			kit.Check(t, r.Done, "%+v", r)
 		})
 	}
 }
@@ -125,19 +114,16 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 	nothing := func(when string) {
 		t.Helper()
 		w.sync()
-		if list, err := w.client.Checkpoints(t.Context(), control.CheckpointsQuery{}); err != nil || len(list.Checkpoints) > 0 {
-			t.Errorf("%s: %+v %v", when, list, err)
-		}
-		if m, err := w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA}); err == nil {
-			t.Errorf("%s: messages %q", when, said(m))
-		}
+		list, err := w.client.Checkpoints(t.Context(), control.CheckpointsQuery{})
+		kit.Check(t, err == nil && len(list.Checkpoints) == 0, "%s: %+v %v", when, list, err)
+		m, err := w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA})
+		kit.Check(t, err != nil, "%s: messages %q", when, said(m))
 		w.stop()
 		projections := openTestState(t, w)
 		db := projections.State
 		for id := range loadFacts(t, db) {
-			if u, found, err := projections.Sessions.Projection(t.Context(), id); err != nil || found {
-				t.Errorf("%s: understood up to %v, %v", when, u.Place, err)
-			}
+			u, found, err := projections.Sessions.Projection(t.Context(), id)
+			kit.Check(t, err == nil && !found, "%s: understood up to %v, %v", when, u.Place, err)
 		}
 		kit.Must(t, db.Close())
 	}
@@ -153,17 +139,14 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 func (w *world) startInside() *Daemon {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := open(ctx, w.cfg)
-	kit.Must(w.t, err)
-	ln, err := control.Listen(w.cfg.Socket)
-	kit.Must(w.t, err)
+	d := kit.Value(open(ctx, w.cfg))(w.t)
+	ln := kit.Value(control.Listen(w.cfg.Socket))(w.t)
 	ended := make(chan error, 1)
 	go func() { ended <- d.serve(ctx, ln) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := errors.Join(<-ended, d.db.Close()); err != nil {
-			w.t.Error(err)
-		}
+		err := errors.Join(<-ended, d.db.Close())
+		kit.Check(w.t, err == nil, "%v", err)
 	})
 	w.t.Cleanup(w.stop)
 	w.client = control.DialPatiently(w.cfg.Socket)
@@ -177,8 +160,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
 	d := w.startInside()
 	w.sync()
-	s, err := d.router.Lookup(sessionA, d.tailer)
-	kit.Must(t, err)
+	s := kit.Value(d.router.Lookup(sessionA, d.tailer))(t)
 	gate, looking, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		answered <- d.derive.Query(context.Background(), s.ID, func(*derive.FoldStep) error { close(looking); <-gate; return nil })
@@ -186,16 +168,11 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	<-looking // nothing is folded until the gate opens
 	w.write(transcriptOf(sessionB), b.Prompt("one")+b.Compaction())
 	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "500ms"})
-	if err != nil || r.Done || r.Reason != proof.ReasonTimeout {
-		t.Errorf("while nothing is folded: %+v %v", r, err)
-	}
+	kit.Check(t, err == nil && !r.Done && r.Reason == proof.ReasonTimeout, "while nothing is folded: %+v %v", r, err)
 	close(gate)
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
-	if r := w.sync(); !r.Done {
-		t.Errorf("%+v", r)
-	}
+	kit.Must(t, <-answered)
+	r = w.sync()
+	kit.Check(t, r.Done, "%+v", r)
 	kit.Equal(t, "checkpoints", w.triggers(sessionB), "compact@160000")
 }
 
@@ -211,9 +188,8 @@ func TestAnotherServerIsNotNews(t *testing.T) {
 	w.set("server_url", strconv.Quote(other.URL))
 	w.must(w.client.Reload(context.Background()))
 	w.sync()
-	if p := w.handed(sessionA); p.Notices != 0 {
-		t.Errorf("delivered again: %q", p.Text)
-	}
+	p := w.handed(sessionA)
+	kit.Check(t, p.Notices == 0, "delivered again: %q", p.Text)
 	w.send(transcriptOf(sessionA), a.Turn(152_000))
 	kit.Equal(t, "checkpoints", w.triggers(sessionA), "auto_80@139000 auto_90@152000")
 	w.allPending(sessionA, 1)

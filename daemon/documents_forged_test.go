@@ -18,8 +18,7 @@ func TestForgedLinks(t *testing.T) {
 	main := "-p/" + sessionA + ".jsonl"
 	w.startWith(main, c.prompt("hello"))
 	nonce := func(action, path string) string {
-		a, err := control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path})
-		kit.Must(t, err)
+		a := kit.Value(control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path}))(t)
 		return a.Nonce
 	}
 	const plugin = "mcp__plugin_ccship_ccship__link_document"
@@ -38,9 +37,8 @@ func TestForgedLinks(t *testing.T) {
 	w.sync()
 	w.until("the real one is linked", func() bool { return s.changes(sessionA, "good.md") == "linked 1" })
 	for _, name := range []string{"plan.md", "notes.md"} {
-		if got := s.changes(sessionA, name); got != "" {
-			t.Errorf("%s is linked by an answer that was made up: %s", name, got)
-		}
+		got := s.changes(sessionA, name)
+		kit.Check(t, got == "", "%s is linked by an answer that was made up: %s", name, got)
 	}
 
 	used := nonce("link", "plan.md")

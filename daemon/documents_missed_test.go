@@ -24,25 +24,21 @@ func TestDocumentAwayForAMoment(t *testing.T) {
 	w.must(w.client.Pause(t.Context(), control.PauseRequest{}))
 	w.link(sessionA, "large.md")
 	away := filepath.Join(filepath.Dir(cwd), filepath.Base(cwd)+"-away")
-	if err := os.Rename(cwd, away); err != nil { // the folder: that is no deletion
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(cwd, away)) // the folder: that is no deletion
 	w.must(w.client.Resume(t.Context()))
 	w.sync()
 	w.until("it is said that it is not there", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
 		return err == nil && d.Documents[0].Problem != ""
 	})
-	if _, there := s.content(sessionA, "large.md"); there {
-		t.Fatal("the server has it")
-	}
+	_, there := s.content(sessionA, "large.md")
+	kit.Require(t, !there, "the server has it")
 	kit.Must(t, os.Rename(away, cwd))
 	w.until("the server has it", func() bool { got, ok := s.content(sessionA, "large.md"); return ok && got == text })
 	w.until("nothing is wrong any more", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
 		return err == nil && d.Documents[0].Problem == "" && d.Documents[0].Version == 1
 	})
-	if got := s.changes(sessionA, "large.md"); !strings.HasPrefix(got, "linked 1") {
-		t.Errorf("changes: %s", got)
-	}
+	got := s.changes(sessionA, "large.md")
+	kit.Check(t, strings.HasPrefix(got, "linked 1"), "changes: %s", got)
 }

@@ -60,11 +60,9 @@ func newDocumentWorld(t *testing.T) (*world, *documentServer, string) {
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	url, err := config.NormalizeURL(web.URL)
-	kit.Must(t, err)
+	url := kit.Value(config.NormalizeURL(web.URL))(t)
 	w.cfg.ServerURL = url
-	cwd, err := filepath.EvalSymlinks(t.TempDir())
-	kit.Must(t, err)
+	cwd := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 	return w, s, cwd
 }
 
@@ -182,17 +180,13 @@ func (s *documentServer) changes(session, path string) string {
 func (w *world) link(session, path string) control.Documents {
 	w.t.Helper()
 	d, err := w.client.LinkDocument(w.t.Context(), control.DocumentRequest{Session: session, Path: path})
-	if err != nil {
-		w.t.Fatalf("link %s: %v", path, err)
-	}
+	kit.Require(w.t, err == nil, "link %s: %v", path, err)
 	return d
 }
 
 func (w *world) unlink(session, path string) control.Documents {
 	w.t.Helper()
 	d, err := w.client.UnlinkDocument(w.t.Context(), control.DocumentRequest{Session: session, Path: path})
-	if err != nil {
-		w.t.Fatalf("unlink %s: %v", path, err)
-	}
+	kit.Require(w.t, err == nil, "unlink %s: %v", path, err)
 	return d
 }

@@ -20,21 +20,17 @@ func TestDocumentsStay(t *testing.T) {
 	ignore := saveFile(t, cwd, ".ccshipignore", "")
 	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	d := w.link(sessionA, "spec.md")
-	if len(d.Documents) != 1 || !strings.Contains(d.Documents[0].Problem, "stays on this machine") {
-		t.Errorf("linked: %+v", d)
-	}
-	if got := w.init(sessionA, cwd); !strings.Contains(got, "  - spec.md") {
-		t.Errorf("Claude is not told: %q", got)
-	}
+	kit.Check(t, len(d.Documents) == 1 && strings.Contains(d.Documents[0].Problem, "stays on this machine"),
+		"linked: %+v", d)
+	got := w.init(sessionA, cwd)
+	kit.Check(t, strings.Contains(got, "  - spec.md"), "Claude is not told: %q", got)
 	saveFile(t, cwd, "spec.md", "# Changed\n")
 	w.until("the change is seen", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
 		return err == nil && d.Documents[0].Version == 2
 	})
 	w.sync()
-	if n := len(s.told(sessionA)); n != 0 {
-		t.Errorf("%d events left this machine", n)
-	}
+	kit.Equal(t, "events left this machine", len(s.told(sessionA)), 0)
 	kit.Must(t, os.Remove(ignore))
 	w.until("it is sent", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Changed\n" })
 	saveFile(t, cwd, ".ccshipignore", "") // nothing is written to the transcript from now on
@@ -44,9 +40,7 @@ func TestDocumentsStay(t *testing.T) {
 		return err == nil && d.Documents[0].Version == 3 && strings.Contains(d.Documents[0].Problem, "stays on this machine")
 	})
 	w.sync()
-	if got, want := s.changes(sessionA, "spec.md"), "linked 2"; got != want {
-		t.Errorf("changes: %s, want %s", got, want)
-	}
+	kit.Equal(t, "changes", s.changes(sessionA, "spec.md"), "linked 2")
 }
 
 // TestDocumentsForgotten forgets a session: its documents go, and cannot be linked again.
@@ -62,15 +56,12 @@ func TestDocumentsForgotten(t *testing.T) {
 	gone := func(when string) {
 		t.Helper()
 		_, err := w.client.LinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: "spec.md"})
-		if e := (*control.Error)(nil); !errors.As(err, &e) || e.Code != control.CodeNoSession {
-			t.Errorf("%s: link: %v", when, err)
-		}
-		if _, err := w.client.Documents(t.Context(), sessionA); err == nil {
-			t.Errorf("%s: it has documents", when)
-		}
-		if d, err := w.client.Documents(t.Context(), sessionB); err != nil || len(d.Documents) != 1 {
-			t.Errorf("%s: another session: %+v %v", when, d, err)
-		}
+		e := (*control.Error)(nil)
+		kit.Check(t, errors.As(err, &e) && e.Code == control.CodeNoSession, "%s: link: %v", when, err)
+		_, err = w.client.Documents(t.Context(), sessionA)
+		kit.Check(t, err != nil, "%s: it has documents", when)
+		d, err := w.client.Documents(t.Context(), sessionB)
+		kit.Check(t, err == nil && len(d.Documents) == 1, "%s: another session: %+v %v", when, d, err)
 	}
 	gone("forgotten")
 	w.init(sessionA, cwd)
@@ -80,15 +71,12 @@ func TestDocumentsForgotten(t *testing.T) {
 	w.stop()
 	projections := openTestState(t, w)
 	db := projections.State
-	if i, kept, err := projections.Introductions.Get(t.Context(), sessionA); err != nil || kept {
-		t.Errorf("how it is introduced is kept: %+v %v", i, err)
-	}
+	i, kept, err := projections.Introductions.Get(t.Context(), sessionA)
+	kit.Check(t, err == nil && !kept, "how it is introduced is kept: %+v %v", i, err)
 	kit.Must(t, db.Close())
 	w.start()
 	gone("after a restart")
-	if n := len(s.told(sessionA)); n != told {
-		t.Errorf("%d events came after it was forgotten", n-told)
-	}
+	kit.Equal(t, "events came after it was forgotten", len(s.told(sessionA)), told)
 }
 
 // TestDocumentsLater links while the server takes no documents: what is known is sent when it does.
@@ -103,9 +91,7 @@ func TestDocumentsLater(t *testing.T) {
 	w.link(sessionA, "was.md")
 	w.unlink(sessionA, "was.md")
 	w.sync()
-	if n := len(s.told(sessionA)); n != 0 {
-		t.Errorf("%d events were sent to a server that takes none", n)
-	}
+	kit.Equal(t, "events were sent to a server that takes none", len(s.told(sessionA)), 0)
 	s.mu.Lock()
 	s.accepts = "documents, blobs"
 	s.mu.Unlock()
@@ -143,9 +129,7 @@ func TestDocumentInTrouble(t *testing.T) {
 	saveFile(t, cwd, "docs/spec.md", "# Back\n")
 	w.until("it is back", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Back\n" })
 	for _, e := range s.told(sessionA) {
-		if e.Content != nil && strings.Contains(*e.Content, "secret") {
-			t.Errorf("what lies outside was sent: %+v", e)
-		}
+		kit.Check(t, e.Content == nil || !strings.Contains(*e.Content, "secret"), "what lies outside was sent: %+v", e)
 	}
 }
 
@@ -176,9 +160,8 @@ func TestWhateverHappens(t *testing.T) {
 		case 2:
 			kit.Must(t, os.Rename(saveFile(t, cwd, name+".tmp", text), path))
 		case 3:
-			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-				t.Fatal(err)
-			}
+			err := os.Remove(path)
+			kit.Require(t, err == nil || errors.Is(err, os.ErrNotExist), "%v", err)
 		case 4:
 			saveFile(t, cwd, name, text)
 			w.write(main, c.edits(path))
@@ -186,9 +169,8 @@ func TestWhateverHappens(t *testing.T) {
 			w.write(main, w.links(c, name, random.IntN(3) > 0))
 		case 6:
 			_, err := w.client.UnlinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: name})
-			if e := (*control.Error)(nil); err != nil && (!errors.As(err, &e) || e.Code != control.CodeDocument) {
-				t.Fatal(err)
-			}
+			e := (*control.Error)(nil)
+			kit.Require(t, err == nil || errors.As(err, &e) && e.Code == control.CodeDocument, "%v", err)
 		case 7:
 			w.restart()
 		}
@@ -213,9 +195,7 @@ func TestWhateverHappens(t *testing.T) {
 			if e.Path != name {
 				continue
 			}
-			if e.Version <= version {
-				t.Errorf("%s: version %d came after %d", name, e.Version, version)
-			}
+			kit.Check(t, e.Version > version, "%s: version %d came after %d", name, e.Version, version)
 			version = e.Version
 		}
 	}

@@ -74,9 +74,8 @@ func TestLinkAndChange(t *testing.T) {
 	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")
 	w.startWith("-p/"+sessionA+".jsonl", records(cwd, 0, 3))
 	d := w.link(sessionA, "docs/spec.md")
-	if len(d.Documents) != 1 || d.Documents[0].Path != "docs/spec.md" || d.Documents[0].Version != 1 || d.Cwd != cwd || d.Documents[0].Problem != "" {
-		t.Errorf("linked: %+v", d)
-	}
+	kit.Check(t, len(d.Documents) == 1 && d.Documents[0].Path == "docs/spec.md" && d.Documents[0].Version == 1 && d.Cwd == cwd && d.Documents[0].Problem == "",
+		"linked: %+v", d)
 	w.sync()
 	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.By != "user" || e.Version != 1 || e.AddedAt.IsZero() || e.Line != nil {
 		t.Errorf("event: %+v", e)
@@ -99,25 +98,21 @@ func TestLinkAndChange(t *testing.T) {
 	saveFile(t, cwd, "docs/spec.md", "while nobody looked\x00\n")
 	w.start()
 	is("while nobody looked\x00\n")
-	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Encoding != "base64" {
-		t.Errorf("encoding of a zero byte: %q", e.Encoding)
-	}
+	e, _ := s.latest(sessionA, "docs/spec.md")
+	kit.Check(t, e.Encoding == "base64", "encoding of a zero byte: %q", e.Encoding)
 	if d, err := w.client.Documents(t.Context(), sessionA[:8]); err != nil || len(d.Documents) != 1 || d.Documents[0].Version != 4 || d.Documents[0].Deleted {
 		t.Errorf("list: %+v %v", d, err)
 	}
 	kit.Must(t, os.Remove(spec))
-	if d := w.unlink(sessionA, "./docs/../docs/spec.md"); len(d.Documents) != 0 {
-		t.Errorf("after unlink: %+v", d)
-	}
+	d = w.unlink(sessionA, "./docs/../docs/spec.md")
+	kit.Check(t, len(d.Documents) == 0, "after unlink: %+v", d)
 	saveFile(t, cwd, "docs/spec.md", "again\n")
 	w.link(sessionA, "docs/spec.md")
 	is("again\n")
-	if got, want := s.changes(sessionA, "docs/spec.md"), "linked 1, modified 2, deleted 3, modified 4, unlinked 5, linked 6"; got != want {
-		t.Errorf("changes: %s, want %s", got, want)
-	}
-	if h := s.heads[sessionA]; h["machine"] == "" || h["epoch"] == "" || h["cwd"] != cwd {
-		t.Errorf("head: %v", h)
-	}
+	got, want := s.changes(sessionA, "docs/spec.md"), "linked 1, modified 2, deleted 3, modified 4, unlinked 5, linked 6"
+	kit.Check(t, got == want, "changes: %s, want %s", got, want)
+	h := s.heads[sessionA]
+	kit.Check(t, h["machine"] != "" && h["epoch"] != "" && h["cwd"] == cwd, "head: %v", h)
 }
 
 // TestDocumentSizes sends documents of every size: inline, as blobs, and not at all.
@@ -137,20 +132,16 @@ func TestDocumentSizes(t *testing.T) {
 		e, _ := s.latest(sessionA, name)
 		got, ok := s.content(sessionA, name)
 		if name == "over" {
-			if !e.TooLarge || e.Size != int64(size) || e.Content != nil || e.Blob != "" || e.SHA256 != "" {
-				t.Errorf("%s: %+v", name, e)
-			}
+			kit.Check(t, e.TooLarge && e.Size == int64(size) && e.Content == nil && e.Blob == "" && e.SHA256 == "",
+				"%s: %+v", name, e)
 			continue
 		}
-		if !ok || len(got) != size || e.Size != int64(size) || (e.Blob != "") != (size > 64<<10) || e.TooLarge {
-			t.Errorf("%s: %d bytes, %v; blob %q", name, len(got), ok, e.Blob)
-		}
+		kit.Check(t, ok && len(got) == size && e.Size == int64(size) && (e.Blob != "") == (size > 64<<10) && !e.TooLarge,
+			"%s: %d bytes, %v; blob %q", name, len(got), ok, e.Blob)
 	}
 	d, _ := w.client.Documents(t.Context(), sessionA)
 	for _, doc := range d.Documents {
-		if doc.TooLarge != (doc.Path == "over") {
-			t.Errorf("list: %+v", doc)
-		}
+		kit.Check(t, doc.TooLarge == (doc.Path == "over"), "list: %+v", doc)
 	}
 	saveFile(t, cwd, "over", "small now")
 	w.until("it is small enough", func() bool { got, _ := s.content(sessionA, "over"); return got == "small now" })
@@ -169,12 +160,10 @@ func TestClaudeLinks(t *testing.T) {
 	w.write(main, w.links(c, "spec.md", true)+w.links(c, "design.md", true)+w.links(c, "../outside", true)+w.links(c, "design.md", false)+
 		c.call("mcp__plugin_ccship_ccship__link_document", `{"path":"agent.md"}`, `{"action":"link","path":"agent.md"}`, true))
 	w.sync()
-	if got, want := s.changes(sessionA, "spec.md")+"; "+s.changes(sessionA, "design.md"), "linked 1; linked 1, unlinked 2"; got != want {
-		t.Fatalf("changes: %s, want %s", got, want)
-	}
-	if e, _ := s.latest(sessionA, "spec.md"); e.By != "mcp" || e.Line == nil || *e.Line != 4 {
-		t.Errorf("event: %+v", e)
-	}
+	got, want := s.changes(sessionA, "spec.md")+"; "+s.changes(sessionA, "design.md"), "linked 1; linked 1, unlinked 2"
+	kit.Require(t, got == want, "changes: %s, want %s", got, want)
+	e, _ := s.latest(sessionA, "spec.md")
+	kit.Check(t, e.By == "mcp" && e.Line != nil && *e.Line == 4, "event: %+v", e)
 	if n := len(s.told(sessionA)); n != 3 {
 		t.Errorf("%d events: %+v", n, s.told(sessionA))
 	}
@@ -187,9 +176,8 @@ func TestClaudeLinks(t *testing.T) {
 	saveFile(t, cwd, "spec.md", "# by an agent\n")
 	w.send("-p/"+sessionA+"/subagents/agent-a1.jsonl", agent.prompt("do it")+agent.edits(path))
 	w.until("the agent's edit arrives", func() bool { e, _ := s.latest(sessionA, "spec.md"); return e.Version == 3 })
-	if e, _ := s.latest(sessionA, "spec.md"); e.By != "claude" || *e.Content != "# by an agent\n" {
-		t.Errorf("an agent's edit: %+v", e)
-	}
+	e, _ = s.latest(sessionA, "spec.md")
+	kit.Check(t, e.By == "claude" && *e.Content == "# by an agent\n", "an agent's edit: %+v", e)
 	away := w.links(c, "design.md", true)
 	w.stop()
 	w.write(main, away) // while the daemon is away: it had watched this transcript
@@ -205,12 +193,9 @@ func TestClaudeLinks(t *testing.T) {
 	w.unlink(sessionA, "design.md")
 	w.stop()
 	w.deliver()
-	if got, want := s.changes(sessionA, "design.md"), "linked 1, unlinked 2, linked 3, unlinked 4"; got != want {
-		t.Errorf("changes: %s, want %s", got, want)
-	}
-	if _, told := s.latest(sessionA, "old.md"); told {
-		t.Error("a link of the history was made")
-	}
+	kit.Equal(t, "changes", s.changes(sessionA, "design.md"), "linked 1, unlinked 2, linked 3, unlinked 4")
+	_, told := s.latest(sessionA, "old.md")
+	kit.Check(t, !told, "a link of the history was made")
 }
 
 // TestLinkRefused asks for what cannot be linked, of whom it cannot.
@@ -236,15 +221,12 @@ func TestLinkRefused(t *testing.T) {
 	} {
 		_, err := w.client.LinkDocument(t.Context(), control.DocumentRequest{Session: test.session, Path: test.path})
 		var e *control.Error
-		if !errors.As(err, &e) || e.Code != test.code || !strings.Contains(e.Message, test.says) || e.Hint == "" && test.path != "spec.md" {
-			t.Errorf("%s %s: %+v, want %s %q", test.session, test.path, err, test.code, test.says)
-		}
+		kit.Check(t, errors.As(err, &e) && e.Code == test.code && strings.Contains(e.Message, test.says) &&
+			(e.Hint != "" || test.path == "spec.md"),
+			"%s %s: %+v, want %s %q", test.session, test.path, err, test.code, test.says)
 	}
 	_, err := w.client.UnlinkDocument(t.Context(), control.DocumentRequest{Session: sessionA, Path: "spec.md"})
-	if e := (*control.Error)(nil); !errors.As(err, &e) || e.Code != control.CodeDocument {
-		t.Errorf("unlink of what is not linked: %v", err)
-	}
-	if n := len(s.told(sessionA)) + len(s.told(sessionB)); n != 0 {
-		t.Errorf("%d events came of it", n)
-	}
+	e := (*control.Error)(nil)
+	kit.Check(t, errors.As(err, &e) && e.Code == control.CodeDocument, "unlink of what is not linked: %v", err)
+	kit.Equal(t, "events came of it", len(s.told(sessionA))+len(s.told(sessionB)), 0)
 }

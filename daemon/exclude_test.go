@@ -14,9 +14,7 @@ import (
 
 func (w *world) excludes() control.Excludes {
 	w.t.Helper()
-	e, err := w.client.Excludes(w.t.Context())
-	kit.Must(w.t, err)
-	return e
+	return kit.Value(w.client.Excludes(w.t.Context()))(w.t)
 }
 
 // TestExcludeProjects keeps a project here from the moment it is said, tells of it everywhere, leaves others alone, and
@@ -33,36 +31,30 @@ func TestExcludeWhileRunning(t *testing.T) {
 	if e := w.excludes(); len(e.Patterns) != 1 || e.Patterns[0].Pattern != pattern || e.Patterns[0].Transcripts != 1 || e.Origin != "file" {
 		t.Errorf("excludes: %+v", e)
 	}
-	if s := w.status(); s.Files.Excluded != 1 {
-		t.Errorf("status of a project that is quiet: %+v", s.Files)
-	}
+	s := w.status()
+	kit.Check(t, s.Files.Excluded == 1, "status of a project that is quiet: %+v", s.Files)
 	w.write(a, records(shop, 5, 8))
 	w.write(b, records("/home/kim/other", 5, 8))
-	if r := w.sync(); !r.Done {
-		t.Errorf("sync: %+v", r)
-	}
+	synced := w.sync()
+	kit.Check(t, synced.Done, "sync: %+v", synced)
 	kit.Equal(t, "the server, of the excluded project", w.server.newest(sessionA), records(shop, 0, 5))
 	kit.Equal(t, "the server, of the other project", w.server.newest(sessionB), records("/home/kim/other", 0, 8))
-	if s := w.status(); s.Files.Excluded != 1 || s.State != "watching" {
-		t.Errorf("status: %s, %+v", s.State, s.Files)
-	}
+	s = w.status()
+	kit.Check(t, s.Files.Excluded == 1 && s.State == "watching", "status: %s, %+v", s.State, s.Files)
 	r := w.verify()
-	if !r.Equal || r.ExcludedFiles != 1 || r.Files != 1 || !strings.Contains(fmt.Sprint(r.Transcripts), pattern) {
-		t.Errorf("verify: %+v", r)
-	}
+	kit.Check(t, r.Equal && r.ExcludedFiles == 1 && r.Files == 1 && strings.Contains(fmt.Sprint(r.Transcripts), pattern),
+		"verify: %+v", r)
 	w.stop()
 	w.load()
 	w.start()
 	w.until("everything was listed", func() bool { return w.status().Files.Tracked == 2 })
-	if s := w.status(); s.Files.Excluded != 1 {
-		t.Errorf("status after a restart: %+v", s.Files)
-	}
+	s = w.status()
+	kit.Check(t, s.Files.Excluded == 1, "status after a restart: %+v", s.Files)
 	w.set("exclude_projects", "[]")
 	w.reload("exclude_projects")
 	w.until("the rest arrives", func() bool { return w.server.newest(sessionA) == records(shop, 0, 8) })
-	if r := w.verify(); !r.Equal || r.ExcludedFiles != 0 {
-		t.Errorf("verify: %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.ExcludedFiles == 0, "verify: %+v", r)
 }
 
 // TestIgnoreFile is a project's own way to stay here.
@@ -73,16 +65,13 @@ func TestIgnoreFile(t *testing.T) {
 	kit.Must(t, os.WriteFile(marker, nil, 0o600))
 	w.write("-p/"+sessionA+".jsonl", records(filepath.Join(shop, "sub"), 0, 5))
 	w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records(filepath.Join(shop, "sub"), 0, 2))
-	if r := w.deliver(); !r.Done || w.server.newest(sessionA) != "" {
-		t.Errorf("sync: %+v", r)
-	}
+	r := w.deliver()
+	kit.Check(t, r.Done && w.server.newest(sessionA) == "", "sync: %+v", r)
 	e := w.excludes()
-	if len(e.Others) != 1 || e.Others[0].Transcripts != 2 || !strings.Contains(e.Others[0].Why, marker) {
-		t.Errorf("excludes: %+v", e)
-	}
-	if r := w.verify(); !r.Equal || r.ExcludedFiles != 2 {
-		t.Errorf("verify: %+v", r)
-	}
+	kit.Check(t, len(e.Others) == 1 && e.Others[0].Transcripts == 2 && strings.Contains(e.Others[0].Why, marker),
+		"excludes: %+v", e)
+	v := w.verify()
+	kit.Check(t, v.Equal && v.ExcludedFiles == 2, "verify: %+v", v)
 	kit.Must(t, os.Remove(marker))
 	w.until("the lines arrive", func() bool {
 		return w.server.newest(sessionA) == records(filepath.Join(shop, "sub"), 0, 5) && w.server.newest(sessionA+"/agent-a1") != ""
@@ -105,16 +94,14 @@ func TestHistoryOfExcluded(t *testing.T) {
 			open := line("/home/kim/shop", "one") + line("/home/kim/shop", "three")
 			all := line("/home/kim/shop", "one") + line(secret, "two") + "not json\n" + line("/home/kim/shop", "three")
 			w.write("../history.jsonl", all)
-			if r := w.deliver(); !r.Done || r.Excluded != 1 || r.Lines != 4 || r.Acknowledged != 3 {
-				t.Errorf("sync: %+v", r)
-			}
+			r := w.deliver()
+			kit.Check(t, r.Done && r.Excluded == 1 && r.Lines == 4 && r.Acknowledged == 3, "sync: %+v", r)
 			name := w.historyStream()
 			if got := w.server.newest(name); strings.Contains(got, "two") || !strings.Contains(got, "three") {
 				t.Errorf("the server has %q, want %q", got, open)
 			}
-			if r := w.verify(); !r.Equal || r.Excluded != 1 {
-				t.Errorf("verify: %+v", r)
-			}
+			v := w.verify()
+			kit.Check(t, v.Equal && v.Excluded == 1, "verify: %+v", v)
 			if restart {
 				w.stop()
 			}
@@ -123,16 +110,13 @@ func TestHistoryOfExcluded(t *testing.T) {
 				w.start()
 			}
 			w.until("the whole history arrives", func() bool { return w.server.newest(name) == all })
-			if r := w.verify(); !r.Equal || r.Excluded != 0 {
-				t.Errorf("verify: %+v", r)
-			}
-			if r := w.sync(); r.Excluded != 0 || r.Acknowledged != 4 {
-				t.Errorf("sync: %+v", r)
-			}
+			v = w.verify()
+			kit.Check(t, v.Equal && v.Excluded == 0, "verify: %+v", v)
+			r = w.sync()
+			kit.Check(t, r.Excluded == 0 && r.Acknowledged == 4, "sync: %+v", r)
 			w.restart()
-			if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 {
-				t.Errorf("the history is delivered again and again: %+v", r)
-			}
+			v = w.verify()
+			kit.Check(t, v.Equal && v.Transcripts[0].Generation == 1, "the history is delivered again and again: %+v", v)
 		})
 	}
 }

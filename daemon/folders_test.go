@@ -28,28 +28,23 @@ func TestExcludedBeginsWithoutCwd(t *testing.T) {
 	w.write("-q/silent.jsonl", mute)
 	w.write("-r/other.jsonl", mute)
 	w.until("a silent one elsewhere is delivered", func() bool { return w.server.newest("other") == mute })
-	if r := w.sync(); !r.Done || w.server.newest(sessionA) != mute || w.server.newest("silent") != "" {
-		t.Errorf("sync: %+v", r)
-	}
-	if e := w.excludes(); e.Patterns[0].Transcripts != 3 {
-		t.Errorf("excludes: %+v", e)
-	}
-	if r := w.verify(); !r.Equal || r.ExcludedFiles != 3 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done && w.server.newest(sessionA) == mute && w.server.newest("silent") == "", "sync: %+v", r)
+	e := w.excludes()
+	kit.Check(t, e.Patterns[0].Transcripts == 3, "excludes: %+v", e)
+	v := w.verify()
+	kit.Check(t, v.Equal && v.ExcludedFiles == 3, "verify: %+v", v)
 	w.stop()
-	if r := w.deliver(); !r.Done || w.server.newest(sessionA) != mute || w.server.newest("silent") != "" {
-		t.Errorf("after a restart: %+v", r)
-	}
+	r = w.deliver()
+	kit.Check(t, r.Done && w.server.newest(sessionA) == mute && w.server.newest("silent") == "", "after a restart: %+v", r)
 	delete(w.lines, "exclude_projects")
 	w.save()
 	w.reload("exclude_projects")
 	w.until("everything arrives", func() bool {
 		return w.server.newest(sessionA) == mute+records(secret, 1, 3) && w.server.newest("silent") == mute
 	})
-	if r := w.verify(); !r.Equal || r.ExcludedFiles != 0 {
-		t.Errorf("verify: %+v", r)
-	}
+	v = w.verify()
+	kit.Check(t, v.Equal && v.ExcludedFiles == 0, "verify: %+v", v)
 }
 
 // TestHistoryOfOthersExcluded delivers what was left out of the history when another project is excluded in its stead
@@ -64,9 +59,8 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 	w.load()
 	all := line("/srv/one", "1") + line("/srv/two", "2")
 	w.write("../history.jsonl", all)
-	if r := w.deliver(); !r.Done || r.Excluded != 1 {
-		t.Errorf("sync: %+v", r)
-	}
+	r := w.deliver()
+	kit.Check(t, r.Done && r.Excluded == 1, "sync: %+v", r)
 	name := w.historyStream()
 	steady := func() {
 		t.Helper()
@@ -74,9 +68,8 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 		w.restart()
 		w.until("it was looked whether an exclusion has ended", func() bool { return time.Since(w.status().StartedAt) > 2*checkInterval })
 		r := w.verify()
-		if !before.Equal || before.Excluded != 1 || !r.Equal || r.Transcripts[0].Generation != before.Transcripts[0].Generation {
-			t.Errorf("the history is delivered again and again: %+v, %+v", before, r)
-		}
+		kit.Check(t, before.Equal && before.Excluded == 1 && r.Equal && r.Transcripts[0].Generation == before.Transcripts[0].Generation,
+			"the history is delivered again and again: %+v, %+v", before, r)
 	}
 	steady()
 	w.stop()
@@ -90,9 +83,8 @@ func TestHistoryOfOthersExcluded(t *testing.T) {
 	w.load()
 	w.start()
 	w.until("the whole history arrives", func() bool { return w.server.newest(name) == all })
-	if r := w.verify(); !r.Equal || r.Excluded != 0 {
-		t.Errorf("verify: %+v", r)
-	}
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Excluded == 0, "verify: %+v", v)
 }
 
 // TestIncludeThenSync waits for what an exclusion kept here as soon as that has ended, and verify compares it.
@@ -107,8 +99,7 @@ func TestIncludeThenSync(t *testing.T) {
 	w.send(busy, records(shop, 3, 6))
 	w.set("exclude_projects", "[]")
 	w.reload("exclude_projects")
-	if r := w.verify(); !r.Equal || r.Files != 2 || r.ExcludedFiles != 0 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Files == 2 && r.ExcludedFiles == 0, "verify: %+v", r)
 	kit.Equal(t, "the server's text", w.server.newest(sessionB), records(shop, 0, 6))
 }

@@ -39,9 +39,9 @@ func TestForget(t *testing.T) {
 	agent := w.write("-p/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
 	w.startWith("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 4))
 	r, err := w.forget(sessionA)
-	if err != nil || r.Transcripts != 2 || r.Lines != 8 || len(r.Pending)+len(r.Kept) != 0 || !slices.Equal(r.OnDisk, []string{main, agent}) && !slices.Equal(r.OnDisk, []string{agent, main}) {
-		t.Fatalf("forget: %+v, %v", r, err)
-	}
+	kit.Require(t, err == nil && r.Transcripts == 2 && r.Lines == 8 && len(r.Pending)+len(r.Kept) == 0 &&
+		(slices.Equal(r.OnDisk, []string{main, agent}) || slices.Equal(r.OnDisk, []string{agent, main})),
+		"forget: %+v, %v", r, err)
 	for _, when := range []string{"at once", "after a restart", "after the state was lost"} {
 		switch when {
 		case "after a restart":
@@ -55,50 +55,35 @@ func TestForget(t *testing.T) {
 		w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
 		w.write("-p/"+sessionA+"/subagents/agent-new.jsonl", records("/home/kim/shop", 0, 2))
 		w.write("-p/"+sessionB+".jsonl", record("/home/kim/shop", 9))
-		if s := w.sync(); !s.Done {
-			t.Errorf("%s: sync: %+v", when, s)
-		}
+		s := w.sync()
+		kit.Check(t, s.Done, "%s: sync: %+v", when, s)
 		w.server.mu.Lock()
-		if lost := when == "after the state was lost"; w.server.resent > 0 != lost {
-			t.Errorf("%s: %d requests about what was forgotten", when, w.server.resent)
-		}
+		lost := when == "after the state was lost"
+		kit.Check(t, w.server.resent > 0 == lost, "%s: %d requests about what was forgotten", when, w.server.resent)
 		w.server.mu.Unlock()
-		if got := w.streams(); !slices.Equal(got, []string{sessionB}) {
-			t.Errorf("%s the server has %v", when, got)
-		}
+		got := w.streams()
+		kit.Check(t, slices.Equal(got, []string{sessionB}), "%s the server has %v", when, got)
 		w.until("nothing waits", func() bool { return w.status().Outbox.Entries == 0 })
-		if v := w.verify(); !v.Equal {
-			t.Errorf("%s: verify: %+v", when, v.Differences)
-		}
+		v := w.verify()
+		kit.Check(t, v.Equal, "%s: verify: %+v", when, v.Differences)
 	}
-	if _, err := os.Stat(main); err != nil {
-		t.Errorf("the file on disk: %v", err)
-	}
+	_, err = os.Stat(main)
+	kit.Check(t, err == nil, "the file on disk: %v", err)
 	excluded := w.status().Files.Excluded
-	if excluded < 2 {
-		t.Errorf("%d transcripts are excluded", excluded)
-	}
+	kit.Check(t, excluded >= 2, "%d transcripts are excluded", excluded)
 }
 
 // TestForgetWaiting drops what waits and what was refused, and tells a server that is down as soon as it is back.
 func TestForgetWaiting(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.server.mu.Lock()
-	w.server.status = http.StatusServiceUnavailable
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.status = http.StatusServiceUnavailable })
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 9))
 	w.until("lines wait", func() bool { return w.status().Outbox.Entries == 4 })
 	r, err := w.forget(sessionA)
-	if err != nil || r.Waiting != 4 || len(r.Pending) != 1 || r.Detail == "" {
-		t.Errorf("forget: %+v, %v", r, err)
-	}
-	if n := w.status().Outbox.Entries; n != 0 {
-		t.Errorf("%d entries wait", n)
-	}
-	w.server.mu.Lock()
-	w.server.status = 0
-	w.server.mu.Unlock()
+	kit.Check(t, err == nil && r.Waiting == 4 && len(r.Pending) == 1 && r.Detail != "", "forget: %+v, %v", r, err)
+	kit.Equal(t, "entries wait", w.status().Outbox.Entries, 0)
+	w.server.with(func() { w.server.status = 0 })
 	w.stop()
 	w.start() // does not wait out its patience
 	w.until("the server is told", func() bool { return len(w.streams()) == 0 })
@@ -112,14 +97,11 @@ func TestForgetNobody(t *testing.T) {
 	for _, name := range []string{"never-was", sessionA[:8]} {
 		_, err := w.forget(name)
 		var e *control.Error
-		if !errors.As(err, &e) || e.Code != control.CodeNoSession {
-			t.Errorf("forget %q: %v", name, err)
-		}
+		kit.Check(t, errors.As(err, &e) && e.Code == control.CodeNoSession, "forget %q: %v", name, err)
 	}
 	w.send("-p/never-was.jsonl", records("/home/kim/shop", 0, 5))
-	if got := w.streams(); len(got) != 2 {
-		t.Errorf("the server has %v", got)
-	}
+	got := w.streams()
+	kit.Check(t, len(got) == 2, "the server has %v", got)
 }
 
 // TestForgetHistory keeps the prompts of a forgotten session out of what is sent of the prompt history from then on.
@@ -128,12 +110,10 @@ func TestForgetHistory(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.must(w.forget(sessionA))
 	w.send("../history.jsonl", `{"display":"secret","project":"/home/kim/shop","sessionId":"`+sessionA+"\"}\n"+`{"display":"other","project":"/home/kim/shop","sessionId":"`+sessionB+"\"}\n")
-	if got := w.server.newest(w.historyStream()); strings.Contains(got, "secret") || !strings.Contains(got, "other") {
-		t.Errorf("the history on the server: %q", got)
-	}
-	if v := w.verify(); !v.Equal {
-		t.Errorf("verify: %+v", v)
-	}
+	got := w.server.newest(w.historyStream())
+	kit.Check(t, !strings.Contains(got, "secret") && strings.Contains(got, "other"), "the history on the server: %q", got)
+	v := w.verify()
+	kit.Check(t, v.Equal, "verify: %+v", v)
 }
 
 // TestForgottenElsewhere takes in what another machine, or the server's owner, had forgotten: verify does not miss it.
@@ -147,13 +127,10 @@ func TestForgottenElsewhere(t *testing.T) {
 	delete(w.server.streams, sessionA)
 	delete(w.server.streams, sessionA+"/agent-a1")
 	w.server.mu.Unlock()
-	if v := w.verify(); !v.Equal || v.ExcludedFiles != 2 || v.Files != 1 {
-		t.Errorf("verify: %+v", v)
-	}
+	v := w.verify()
+	kit.Check(t, v.Equal && v.ExcludedFiles == 2 && v.Files == 1, "verify: %+v", v)
 	w.send("-p/"+sessionA+".jsonl", record("/home/kim/shop", 9))
-	if n := w.status().Files.Excluded; n != 2 {
-		t.Errorf("%d transcripts are excluded", n)
-	}
+	kit.Equal(t, "transcripts are excluded", w.status().Files.Excluded, 2)
 	w.restart()
 	w.until("it is known after a restart", func() bool { return w.status().Files.Excluded == 2 })
 }
@@ -164,7 +141,6 @@ func TestForgetRefused(t *testing.T) {
 	w.server.keeps = true
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	r, err := w.forget(sessionA)
-	if err != nil || len(r.Kept) != 1 || len(r.Pending) != 0 || !strings.Contains(r.Detail, "not yours") {
-		t.Errorf("forget: %+v, %v", r, err)
-	}
+	kit.Check(t, err == nil && len(r.Kept) == 1 && len(r.Pending) == 0 && strings.Contains(r.Detail, "not yours"),
+		"forget: %+v, %v", r, err)
 }

@@ -11,8 +11,7 @@ import (
 
 func (w *world) init(session, cwd string) string {
 	w.t.Helper()
-	a, err := w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd})
-	kit.Must(w.t, err)
+	a := kit.Value(w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd}))(w.t)
 	return a.Text
 }
 
@@ -21,16 +20,13 @@ func (w *world) noticed(session, want string) {
 	w.t.Helper()
 	got := ""
 	w.until("the session is told of "+want, func() bool { got = w.notices(session); return got != "" })
-	if got != want {
-		w.t.Errorf("the session is told %q, want %q", got, want)
-	}
+	kit.Check(w.t, got == want, "the session is told %q, want %q", got, want)
 }
 
 // notices takes what a session is to be shown.
 func (w *world) notices(session string) string {
 	w.t.Helper()
-	a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: session})
-	kit.Must(w.t, err)
+	a := kit.Value(w.client.Pending(w.t.Context(), control.PendingRequest{Session: session}))(w.t)
 	return a.Text
 }
 
@@ -49,16 +45,14 @@ func TestInit(t *testing.T) {
 	c := &talk{session: sessionA, cwd: cwd}
 	w.send("-p/"+sessionA+".jsonl", c.prompt("hello")+`{"type":"custom-title","customTitle":"Another name","sessionId":"`+sessionA+`"}`+"\n")
 	w.until("the link arrives with the transcript", func() bool { got, _ := s.content(sessionA, "docs/spec.md"); return got == "# Spec\n" })
-	if e, _ := s.latest(sessionA, "docs/spec.md"); e.Change != "linked" || e.Version != 1 {
-		t.Errorf("event: %+v", e)
-	}
+	e, _ := s.latest(sessionA, "docs/spec.md")
+	kit.Check(t, e.Change == "linked" && e.Version == 1, "event: %+v", e)
 	w.send("-p/"+sessionA+".jsonl", w.links(c, "design.md", true))
 	linked = strings.Replace(linked, "Session: "+filepath.Base(cwd), "Session: Another name", 1) + "\n  - design.md"
 	kit.Equal(t, "Claude is told of its own link", w.notices(sessionA), "")
 	for _, again := range []string{"same daemon", "restarted"} {
-		if got := w.init(sessionA, "/elsewhere"); got != linked {
-			t.Errorf("%s:\n%s\nwant:\n%s", again, got, linked)
-		}
+		got := w.init(sessionA, "/elsewhere")
+		kit.Check(t, got == linked, "%s:\n%s\nwant:\n%s", again, got, linked)
 		w.restart()
 	}
 	w.unlink(sessionA, "design.md")
@@ -69,9 +63,8 @@ func TestInit(t *testing.T) {
 		t.Errorf("a folder with lines in its name: %q", got)
 	}
 	for _, q := range []control.InitQuery{{Session: "x"}, {Session: "x", Cwd: "relative"}, {Session: "x\ny", Cwd: "/"}, {Session: strings.Repeat("x", 201), Cwd: "/"}} {
-		if _, err := w.client.Init(t.Context(), q); err == nil {
-			t.Errorf("%+.20v is introduced", q)
-		}
+		_, err := w.client.Init(t.Context(), q)
+		kit.Check(t, err != nil, "%+.20v is introduced", q)
 	}
 }
 

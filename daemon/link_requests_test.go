@@ -3,6 +3,8 @@ package daemon
 import (
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // request puts a link request into a server, which then waits for the answer.
@@ -34,9 +36,8 @@ func TestLinkRequestsNeedConsent(t *testing.T) {
 	if e, _ := s.answered(sessionA, "w1"); e.Change != "refused" || !strings.Contains(e.Reason, "viewer_links") {
 		t.Errorf("a server on this machine has a file linked: %+v", e)
 	}
-	if got, _ := s.content(sessionA, "spec.md"); got != "" {
-		t.Errorf("it has the content %q", got)
-	}
+	got, _ := s.content(sessionA, "spec.md")
+	kit.Check(t, got == "", "it has the content %q", got)
 }
 
 // TestLinkRequests does what the viewer of a server asks for that the user allows, and answers each request once.
@@ -55,18 +56,14 @@ func TestLinkRequests(t *testing.T) {
 	for id, want := range map[string]string{"w1": "linked", "w2": "refused", "w4": "linked", "w5": "refused"} {
 		w.until(id+" is answered", func() bool { _, ok := s.answered(sessionA, id); return ok })
 		e, _ := s.answered(sessionA, id)
-		if e.Change != want || e.By != "viewer" || (e.Reason != "") != (want == "refused") || strings.Contains(e.Reason, "\n") {
-			t.Errorf("%s: %+v", id, e)
-		}
+		kit.Check(t, e.Change == want && e.By == "viewer" && (e.Reason != "") == (want == "refused") && !strings.Contains(e.Reason, "\n"),
+			"%s: %+v", id, e)
 	}
-	if got, _ := s.content(sessionA, "spec.md"); got != "# Spec\n" {
-		t.Errorf("content %q", got)
-	}
+	got, _ := s.content(sessionA, "spec.md")
+	kit.Check(t, got == "# Spec\n", "content %q", got)
 	w.noticed(sessionA, "[Document linked]\n- spec.md")
 	s.request("w6", sessionA, "spec.md", false)
 	w.write(main, records(cwd, 4, 5))
 	w.until("it is unlinked", func() bool { e, _ := s.answered(sessionA, "w6"); return e.Change == "unlinked" })
-	if got, want := s.changes(sessionA, "spec.md"), "linked 1, linked 1, unlinked 2"; got != want {
-		t.Errorf("changes: %s, want %s", got, want)
-	}
+	kit.Equal(t, "changes", s.changes(sessionA, "spec.md"), "linked 1, linked 1, unlinked 2")
 }

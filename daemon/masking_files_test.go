@@ -30,9 +30,7 @@ func (w *world) stateHolds(t *testing.T) {
 			return err
 		}
 		b, err := os.ReadFile(path)
-		if leaked(b) {
-			t.Errorf("%s holds a secret", path)
-		}
+		kit.Check(t, !leaked(b), "%s holds a secret", path)
 		return err
 	})
 	kit.Must(t, err)
@@ -58,13 +56,11 @@ func TestMasksDocuments(t *testing.T) {
 		t.Helper()
 		for name, text := range files {
 			got, ok := s.content(sessionA, name)
-			if !ok || len(got) != len(text) || leaked([]byte(got)) || got == text {
-				t.Errorf("%s: %v, %d bytes of %d, secrets in clear: %v", name, ok, len(got), len(text), leaked([]byte(got)))
-			}
+			kit.Check(t, ok && len(got) == len(text) && !leaked([]byte(got)) && got != text,
+				"%s: %v, %d bytes of %d, secrets in clear: %v", name, ok, len(got), len(text), leaked([]byte(got)))
 		}
-		if got, _ := s.content(sessionA, "image.png"); got != "\x89PNG\x00\x00\xff bytes" {
-			t.Errorf("the image is %q", got)
-		}
+		got, _ := s.content(sessionA, "image.png")
+		kit.Check(t, got == "\x89PNG\x00\x00\xff bytes", "the image is %q", got)
 	}
 	has()
 	w.stop()
@@ -75,9 +71,7 @@ func TestMasksDocuments(t *testing.T) {
 	w.send("-p/"+sessionA+".jsonl", records(cwd, 3, 4))
 	has()
 	for name := range files {
-		if got := s.changes(sessionA, name); got != "linked 1" {
-			t.Errorf("%s: %s", name, got)
-		}
+		kit.Equal(t, name, s.changes(sessionA, name), "linked 1")
 	}
 	saveFile(t, cwd, "small.txt", "other "+githubSecret+"\n")
 	w.until("the change has come", func() bool {
@@ -101,38 +95,30 @@ func TestMasksAttachments(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes of %d, secrets in clear: %v", name, ok, len(got), len(text), leaked([]byte(got)))
 		}
 	}
-	if r := w.verify(); !r.Equal || r.Attachments.Missing != 0 || r.Attachments.Files != 4+len(files) {
-		t.Errorf("verify %+v", r.Attachments)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Attachments.Missing == 0 && r.Attachments.Files == 4+len(files), "verify %+v", r.Attachments)
 	w.server.mu.Lock()
 	puts := w.server.attachments.puts
 	w.server.mu.Unlock()
 	w.stop()
 	w.deliver()
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify after a restart %+v", r.Attachments)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal, "verify after a restart %+v", r.Attachments)
 	w.stop()
 	w.cfg.Redact = "off"
 	w.start()
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify once nothing is masked: %+v", r.Attachments)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal, "verify once nothing is masked: %+v", r.Attachments)
 	w.server.mu.Lock()
 	all := w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"]
 	w.server.attachments.blobs[attachmentSession]["tool-results/large.txt"] = strings.Replace(all, "words", "WORDS", 1)
 	w.server.mu.Unlock()
-	if r := w.verify(); r.Equal || r.Attachments.Missing != 1 {
-		t.Errorf("a changed file is not found: %+v", r.Attachments)
-	}
+	r = w.verify()
+	kit.Check(t, !r.Equal && r.Attachments.Missing == 1, "a changed file is not found: %+v", r.Attachments)
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if w.server.attachments.puts != puts {
-		t.Errorf("%d pieces are sent again", w.server.attachments.puts-puts)
-	}
-	if !strings.Contains(all, "[github:") {
-		t.Error("the large file has no token")
-	}
+	kit.Check(t, w.server.attachments.puts == puts, "%d pieces are sent again", w.server.attachments.puts-puts)
+	kit.Check(t, strings.Contains(all, "[github:"), "the large file has no token")
 }
 
 // TestMasksCheckpoints masks what a person or Claude writes into a checkpoint, and what is made from lines.
@@ -142,16 +128,13 @@ func TestMasksCheckpoints(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop"))
 	for _, summary := range []string{"", "we use " + githubSecret + " here"} {
 		a, err := w.client.CreateCheckpoint(t.Context(), control.CheckpointRequest{Session: sessionA, Summary: summary, PortID: githubSecret})
-		if err != nil || leaked([]byte(a.Checkpoint.Summary+a.Checkpoint.PortID)) || !strings.Contains(a.Checkpoint.PortID, "[github:") {
-			t.Errorf("%+v, %v", a.Checkpoint, err)
-		}
+		kit.Check(t, err == nil && !leaked([]byte(a.Checkpoint.Summary+a.Checkpoint.PortID)) && strings.Contains(a.Checkpoint.PortID, "[github:"),
+			"%+v, %v", a.Checkpoint, err)
 	}
 	w.sync()
 	w.until("the server has them", func() bool { return len(sent()) == 2 })
 	for _, c := range sent() {
-		if leaked([]byte(c.text)) {
-			t.Errorf("sent: %s", c.text)
-		}
+		kit.Check(t, !leaked([]byte(c.text)), "sent: %s", c.text)
 	}
 	w.stop()
 	w.stateHolds(t)

@@ -29,9 +29,8 @@ func TestOtherRules(t *testing.T) {
 	w.cfg.RedactRules = []string{w.rules(ownRules)}
 	own := `{"type":"user","cwd":"/home/kim/shop","n":1,"text":"ours_k3j5h7g9k3j5h7g9k3j5"}` + "\n"
 	w.startWith("-p/"+sessionA+".jsonl", secretRecords("/home/kim/shop")+own+records("/home/kim/shop", 0, 3))
-	if r := w.verify(); !r.Equal || r.Masked != 5 || r.Unproven != 1 || r.Clear != 0 {
-		t.Errorf("by the same rules: %+v", r)
-	}
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Masked == 5 && v.Unproven == 1 && v.Clear == 0, "by the same rules: %+v", v)
 	w.stop()
 	w.cfg.RedactRules = nil
 	for _, mode := range []string{"on", "off"} {
@@ -45,9 +44,8 @@ func TestOtherRules(t *testing.T) {
 	w.cfg.Redact = "on"
 	w.cfg.RedactRules = []string{w.rules(ownRules + "[[rules]]\nid = \"cwd\"\nregex = '''/home/kim/sh[a-z]{2}'''\nkeywords = [\"/home/kim\"]\n")}
 	w.start()
-	if r := w.verify(); !r.Equal || r.Clear == 0 {
-		t.Errorf("by more rules: %+v", r)
-	}
+	v = w.verify()
+	kit.Check(t, v.Equal && v.Clear != 0, "by more rules: %+v", v)
 	w.stop()
 	w.cfg.RedactRules = nil
 	w.start()
@@ -58,17 +56,15 @@ func TestOtherRules(t *testing.T) {
 	g.lines[3][at] = map[bool]byte{true: 'b', false: 'a'}[g.lines[3][at] == 'a']
 	w.server.mu.Unlock()
 	r := w.verify()
-	if r.Equal || len(r.Differences) != 1 || r.Differences[0].Differ[0] != (control.Range{First: 3, Last: 3}) {
-		t.Errorf("a wrong token is not found: %+v", r.Differences)
-	}
+	kit.Check(t, !r.Equal && len(r.Differences) == 1 && r.Differences[0].Differ[0] == (control.Range{First: 3, Last: 3}),
+		"a wrong token is not found: %+v", r.Differences)
 }
 
 // remask asks for `redact apply` to its end, and returns the sum of the answers.
 func (w *world) remask(dry bool) (sum control.RemaskResult) {
 	w.t.Helper()
 	for req := (control.RemaskRequest{DryRun: dry}); ; {
-		r, err := w.client.Remask(w.t.Context(), req)
-		kit.Must(w.t, err)
+		r := kit.Value(w.client.Remask(w.t.Context(), req))(w.t)
 		sum.Transcripts, sum.Lines = sum.Transcripts+r.Transcripts, sum.Lines+r.Lines
 		sum.Clear, sum.Resent = sum.Clear+r.Clear, sum.Resent+r.Resent
 		if req.Offset = r.Next; r.Next == 0 {
@@ -88,38 +84,30 @@ func TestRemask(t *testing.T) {
 		w.write(fmt.Sprintf("-p/%08d-0000-4000-8000-000000000000.jsonl", n+1), records("/home/kim/shop", 0, 1))
 	}
 	w.deliver()
-	if _, err := w.client.Remask(t.Context(), control.RemaskRequest{}); err == nil {
-		t.Error("it is applied although nothing is masked")
-	}
+	_, err := w.client.Remask(t.Context(), control.RemaskRequest{})
+	kit.Check(t, err != nil, "it is applied although nothing is masked")
 	w.stop()
 	w.cfg.Redact = "on"
 	w.start()
-	if r := w.verify(); !r.Equal || r.Clear != 3 {
-		t.Errorf("before: %+v", r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Clear == 3, "before: %+v", r.Differences)
 	advice := w.notice("secrets_in_clear")
-	if advice == nil || !strings.Contains(advice.Text, sessionA) || !strings.Contains(advice.Hint, "redact apply") {
-		t.Errorf("advice: %+v", advice)
-	}
+	kit.Check(t, advice != nil && strings.Contains(advice.Text, sessionA) && strings.Contains(advice.Hint, "redact apply"),
+		"advice: %+v", advice)
 	w.restart()
-	if again := w.notice("secrets_in_clear"); again == nil || again.Text != advice.Text {
-		t.Errorf("advice after a restart: %+v", again)
-	}
-	if r := w.remask(true); r.Transcripts != 1 || r.Lines != 3 || r.Clear != 3 || r.Resent != 3 {
-		t.Errorf("dry run: %+v", r)
-	}
+	again := w.notice("secrets_in_clear")
+	kit.Check(t, again != nil && again.Text == advice.Text, "advice after a restart: %+v", again)
+	applied := w.remask(true)
+	kit.Check(t, applied.Transcripts == 1 && applied.Lines == 3 && applied.Clear == 3 && applied.Resent == 3, "dry run: %+v", applied)
 	lines := func(generation uint32) []byte {
 		w.server.mu.Lock()
 		defer w.server.mu.Unlock()
 		all, _ := w.server.view(sessionA, generation)
 		return bytes.Join(all, []byte("\n"))
 	}
-	if !leaked(lines(0)) {
-		t.Error("something is sent again before it is asked for")
-	}
-	if r := w.remask(false); r.Transcripts != 1 || r.Resent != 3 {
-		t.Errorf("applied: %+v", r)
-	}
+	kit.Check(t, leaked(lines(0)), "something is sent again before it is asked for")
+	applied = w.remask(false)
+	kit.Check(t, applied.Transcripts == 1 && applied.Resent == 3, "applied: %+v", applied)
 	w.sync()
 	if text := lines(1); leaked(text) || bytes.Count(text, []byte("\n")) != 4 || bytes.Count(text, []byte("[github:")) != 2 {
 		t.Errorf("the server shows:\n%s", text)
@@ -150,9 +138,8 @@ func TestProjectRules(t *testing.T) {
 	inside, _ := w.server.view(attachmentSession, 0)
 	outside, _ := w.server.view(sessionA, 0)
 	w.server.mu.Unlock()
-	if bytes.Contains(bytes.Join(inside, nil), []byte(own)) || !bytes.Contains(bytes.Join(outside, nil), []byte(own)) {
-		t.Errorf("in the project: %s\nelsewhere: %s", inside, outside)
-	}
+	kit.Check(t, !bytes.Contains(bytes.Join(inside, nil), []byte(own)) && bytes.Contains(bytes.Join(outside, nil), []byte(own)),
+		"in the project: %s\nelsewhere: %s", inside, outside)
 	w.until("the large file is there", func() bool {
 		text, ok := w.server.blob(attachmentSession, "tool-results/large.txt")
 		return ok && len(text) == len(large) && !strings.Contains(text, own)

@@ -47,29 +47,23 @@ func TestMasks(t *testing.T) {
 	history, _ := w.server.view(historyStream, 0)
 	all = append(all, bytes.Join(history, []byte("\n"))...)
 	w.server.mu.Unlock()
-	if leaked(all) || bytes.Count(all, []byte("[github:")) != 3 || len(lines) != 6 || !json.Valid(lines[0]) || !json.Valid(lines[1]) {
-		t.Errorf("the server holds %d lines:\n%s", len(lines), all)
-	}
+	kit.Check(t, !leaked(all) && bytes.Count(all, []byte("[github:")) == 3 && len(lines) == 6 && json.Valid(lines[0]) && json.Valid(lines[1]),
+		"the server holds %d lines:\n%s", len(lines), all)
 	if r := w.verify(); !r.Equal || r.Masked != 5 || r.Clear != 0 {
 		t.Errorf("verify: equal %v, %d masked, %d in clear: %+v", r.Equal, r.Masked, r.Clear, r.Differences)
 	}
-	if s := w.status(); s.Files.Masked != 5 {
-		t.Errorf("status counts %d secrets", s.Files.Masked)
-	}
-	m, err := w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA})
-	kit.Must(t, err)
-	if text, _ := json.Marshal(m); leaked(text) || !bytes.Contains(text, []byte("[github:")) {
-		t.Errorf("messages: %s", text)
-	}
+	s := w.status()
+	kit.Check(t, s.Files.Masked == 5, "status counts %d secrets", s.Files.Masked)
+	m := kit.Value(w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA}))(t)
+	text, _ := json.Marshal(m)
+	kit.Check(t, !leaked(text) && bytes.Contains(text, []byte("[github:")), "messages: %s", text)
 	w.stop()
-	err = filepath.WalkDir(w.cfg.StateDir, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(w.cfg.StateDir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
-		if leaked(b) {
-			t.Errorf("%s holds a secret", path)
-		}
+		kit.Check(t, !leaked(b), "%s holds a secret", path)
 		return err
 	})
 	kit.Must(t, err)
@@ -91,9 +85,8 @@ func TestMaskedLater(t *testing.T) {
 	w.cfg.Redact = "on"
 	w.write("-p/"+sessionA+".jsonl", strings.ReplaceAll(secretRecords("/home/kim/shop"), "u1", "u9"))
 	w.start()
-	if r := w.verify(); !r.Equal || r.Clear != 3 {
-		t.Errorf("equal %v, %d in clear: %+v", r.Equal, r.Clear, r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Clear == 3, "equal %v, %d in clear: %+v", r.Equal, r.Clear, r.Differences)
 	w.server.mu.Lock()
 	g := w.server.streams[sessionA][0]
 	g.lines[3] = bytes.Replace(g.lines[3], []byte("use "), []byte("Use "), 1)
@@ -112,9 +105,7 @@ func TestPlainHere(t *testing.T) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	lines, _ := w.server.view(sessionA, 0)
-	if len(lines) < 2 || !leaked(lines[1]) {
-		t.Errorf("the server holds %q", lines)
-	}
+	kit.Check(t, len(lines) >= 2 && leaked(lines[1]), "the server holds %q", lines)
 }
 
 // TestProvenHere leaves lines as they are for a server that proves to be on this machine, and proves masked ones too.
@@ -131,10 +122,7 @@ func TestProvenHere(t *testing.T) {
 	w.server.mu.Lock()
 	lines, _ := w.server.view(sessionA, 0)
 	w.server.mu.Unlock()
-	if len(lines) != 3 || !leaked(lines[0]) {
-		t.Errorf("the server holds %q", lines)
-	}
-	if r := w.verify(); !r.Equal || r.Masked != 0 {
-		t.Errorf("verify: equal %v, %d masked", r.Equal, r.Masked)
-	}
+	kit.Check(t, len(lines) == 3 && leaked(lines[0]), "the server holds %q", lines)
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Masked == 0, "verify: equal %v, %d masked", r.Equal, r.Masked)
 }

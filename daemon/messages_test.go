@@ -26,29 +26,19 @@ func TestMessagesOverRestart(t *testing.T) {
 	w.start()
 	w.send(transcriptOf(sessionA), c.Prompt("list it")+c.Call("toolu_1", "ls -l"))
 	want := []string{"text user list it", "tool_start assistant toolu_1"}
-	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
-		t.Fatalf("%q", got)
-	}
+	got := said(w.messages(sessionA))
+	kit.Require(t, cmp.Equal(got, want), "%q", got)
 	w.restart()
-	if got := said(w.messages(sessionA)); !cmp.Equal(got, want) {
-		t.Errorf("after the restart %q", got)
-	}
-	if n := w.figure("derived_lines_total"); n != 0 {
-		t.Errorf("the restart folded %d lines anew", n)
-	}
+	got = said(w.messages(sessionA))
+	kit.Check(t, cmp.Equal(got, want), "after the restart %q", got)
+	kit.Equal(t, "the restart folded lines anew", w.figure("derived_lines_total"), 0)
 	w.send(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())
 	m := w.messages(sessionA)
 	want = []string{"text user list it", "tool_complete assistant toolu_1 total 0", "text assistant Nothing.", "result system"}
-	if diff := cmp.Diff(want, said(m)); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "messages", cmp.Diff(want, said(m)))
 	last := m.Messages[3]
-	if last.Duration != 12.5 || last.InputTokens != 2000 || last.OutputTokens != 100 {
-		t.Errorf("result %+v", last)
-	}
-	if m.Total != 4 || m.UpdatedAt == 0 || m.Session != sessionA {
-		t.Errorf("%+v", m)
-	}
+	kit.Check(t, last.Duration == 12.5 && last.InputTokens == 2000 && last.OutputTokens == 100, "result %+v", last)
+	kit.Check(t, m.Total == 4 && m.UpdatedAt != 0 && m.Session == sessionA, "%+v", m)
 }
 
 // After a rewrite the history is that of the file as it is now.
@@ -62,9 +52,7 @@ func TestMessagesAfterRewrite(t *testing.T) {
 	again := kit.Chat{Session: sessionA}
 	w.rewrite(transcriptOf(sessionA), again.Prompt("ONE")+again.Answer("TWO"))
 	w.sync()
-	if diff := cmp.Diff([]string{"text user ONE", "text assistant TWO"}, said(w.messages(sessionA))); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "messages", cmp.Diff([]string{"text user ONE", "text assistant TWO"}, said(w.messages(sessionA))))
 }
 
 // What was cleared stays away: over a restart, the loss of the fold, and until something new is written.
@@ -74,19 +62,15 @@ func TestClearMessages(t *testing.T) {
 	w.start()
 	w.send(transcriptOf(sessionA), c.Prompt("one")+c.Answer("two"))
 	r, err := w.client.ClearMessages(context.Background(), sessionA)
-	if err != nil || r.Cleared != 2 || r.Session != sessionA {
-		t.Fatalf("%+v %v", r, err)
-	}
+	kit.Require(t, err == nil && r.Cleared == 2 && r.Session == sessionA, "%+v %v", r, err)
 	for range 2 {
-		if m := w.messages(sessionA); m.Total != 0 || m.Messages == nil || len(m.Messages) != 0 {
-			t.Errorf("%+v", m)
-		}
+		m := w.messages(sessionA)
+		kit.Check(t, m.Total == 0 && m.Messages != nil && len(m.Messages) == 0, "%+v", m)
 		w.restart()
 	}
 	w.send(transcriptOf(sessionA), c.Prompt("three"))
-	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user three"}) {
-		t.Errorf("%q", got)
-	}
+	got := said(w.messages(sessionA))
+	kit.Check(t, cmp.Equal(got, []string{"text user three"}), "%q", got)
 }
 
 func TestMessagesPages(t *testing.T) {
@@ -102,14 +86,11 @@ func TestMessagesPages(t *testing.T) {
 		first, last   string
 	}{{3, 0, "p7", "p9"}, {3, 5, "p2", "p4"}, {0, 8, "p0", "p1"}, {5, 9, "p0", "p0"}} {
 		m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionA, Page: control.Page{Limit: x.limit, Offset: x.offset}})
-		if err != nil || m.Total != 10 || m.Offset != x.offset || m.Messages[0].Content != x.first || m.Messages[len(m.Messages)-1].Content != x.last {
-			t.Errorf("limit %d, offset %d: %q, %v", x.limit, x.offset, said(m), err)
-		}
+		kit.Check(t, err == nil && m.Total == 10 && m.Offset == x.offset && m.Messages[0].Content == x.first && m.Messages[len(m.Messages)-1].Content == x.last,
+			"limit %d, offset %d: %q, %v", x.limit, x.offset, said(m), err)
 	}
 	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionA, Page: control.Page{Limit: 3, Offset: 10}})
-	if err != nil || len(m.Messages) != 0 {
-		t.Errorf("behind the oldest: %q, %v", said(m), err)
-	}
+	kit.Check(t, err == nil && len(m.Messages) == 0, "behind the oldest: %q, %v", said(m), err)
 }
 
 // TestSessionsByName says in one line what is wrong with a name, and what to do.
@@ -135,9 +116,8 @@ func TestSessionsByName(t *testing.T) {
 	} {
 		_, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: name})
 		e, ok := errors.AsType[*control.Error](err)
-		if !ok || e.Code != want.code || !strings.Contains(e.Message, want.message) || !strings.Contains(e.Hint, want.hint) || strings.Contains(e.Message, "\n") {
-			t.Errorf("%q: %+v", name, err)
-		}
+		kit.Check(t, ok && e.Code == want.code && strings.Contains(e.Message, want.message) && strings.Contains(e.Hint, want.hint) && !strings.Contains(e.Message, "\n"),
+			"%q: %+v", name, err)
 	}
 }
 
@@ -152,22 +132,18 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 	w.stop() // stores all
 	kit.Must(t, os.Remove(path))
 	w.start()
-	if got := said(w.messages(sessionA)); !cmp.Equal(got, []string{"text user kept words"}) {
-		t.Errorf("%q", got)
-	}
+	got := said(w.messages(sessionA))
+	kit.Check(t, cmp.Equal(got, []string{"text user kept words"}), "%q", got)
 	w.messages(sessionB)
 	w.must(w.forget(sessionB))
-	if m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionB}); err == nil {
-		t.Errorf("a forgotten session has messages: %q", said(m))
-	}
+	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionB})
+	kit.Check(t, err != nil, "a forgotten session has messages: %q", said(m))
 	w.stop()
 	projections := openTestState(t, w)
 	db := projections.State
 	for id := range loadFacts(t, db) {
 		u, known, err := projections.Sessions.Projection(t.Context(), id)
-		if err != nil || known && bytes.Contains(u.Log, []byte("secret")) {
-			t.Errorf("the state holds %q, %v", u.Log, err)
-		}
+		kit.Check(t, err == nil && (!known || !bytes.Contains(u.Log, []byte("secret"))), "the state holds %q, %v", u.Log, err)
 	}
 }
 
@@ -182,10 +158,7 @@ func TestMessagesMembers(t *testing.T) {
 		Role: "assistant", Type: "tool_complete", ToolUseID: "toolu_1", ToolName: "Bash", Success: &yes,
 		ToolInput: json.RawMessage(`{"description":"look","command":"ls"}`), Output: strings.Repeat("가", 500) + "... (600 chars total)",
 	}
-	if diff := cmp.Diff(want, m.Messages[1], cmpopts.IgnoreFields(control.Message{}, "Line", "UUID", "Timestamp")); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := os.Stat(filepath.Join(w.cfg.StateDir, "state.db")); err != nil {
-		t.Error(err)
-	}
+	kit.Same(t, "messages", cmp.Diff(want, m.Messages[1], cmpopts.IgnoreFields(control.Message{}, "Line", "UUID", "Timestamp")))
+	_, err := os.Stat(filepath.Join(w.cfg.StateDir, "state.db"))
+	kit.Check(t, err == nil, "%v", err)
 }

@@ -59,9 +59,8 @@ func TestFor(t *testing.T) {
 		m, err := newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})
 		kit.Must(t, err)
 		for dest, want := range masked {
-			if got := m.For(dest, "") != nil; got != want {
-				t.Errorf("%s, %q: masked %v, want %v", mode, dest, got, want)
-			}
+			got := m.For(dest, "") != nil
+			kit.Check(t, got == want, "%s, %q: masked %v, want %v", mode, dest, got, want)
 		}
 	}
 }
@@ -71,55 +70,40 @@ func TestProofHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const own, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
 		l := local{own: 0}
-		m, err := newMasking(configWith(t, t.TempDir(), map[string]string{}), protocols{}, l)
-		kit.Must(t, err)
+		m := kit.Value(newMasking(configWith(t, t.TempDir(), map[string]string{}), protocols{}, l))(t)
 		for range 59 {
-			if m.For(own, "") != nil || m.For(other, "") == nil {
-				t.Fatal("masked for the wrong one")
-			}
+			kit.Require(t, m.For(own, "") == nil && m.For(other, "") != nil, "masked for the wrong one")
 			<-time.After(time.Second)
 		}
-		if l[own] != 1 {
-			t.Errorf("asked %d times within a minute", l[own])
-		}
+		kit.Check(t, l[own] == 1, "asked %d times within a minute", l[own])
 		l[other] = 0 // starts only now
 		<-time.After(time.Minute)
 		delete(l, own) // another process listens there
-		if m.For(own, "") == nil || m.For(other, "") != nil {
-			t.Error("an old answer counts")
-		}
+		kit.Check(t, m.For(own, "") != nil && m.For(other, "") == nil, "an old answer counts")
 	})
 }
 
 // TestConfigure keeps what was in force when rules cannot be read, and the key for good.
 func TestConfigure(t *testing.T) {
 	dir := t.TempDir()
-	m, err := newMasking(configWith(t, dir, map[string]string{}), protocols{}, local{})
-	kit.Must(t, err)
+	m := kit.Value(newMasking(configWith(t, dir, map[string]string{}), protocols{}, local{}))(t)
 	line := []byte(`{"a":"AKIAQ3EGSDFKJ4KKAX2Z ours_k3j5h7g9k3j5h7g9"}`)
 	first, ranges := m.For("x", "").Line(line)
-	if len(ranges) != 1 {
-		t.Fatalf("%s", first)
-	}
+	kit.Require(t, len(ranges) == 1, "%s", first)
 	if err := m.Configure(configWith(t, dir, map[string]string{"redact_rules": filepath.Join(dir, "none.toml")})); err == nil {
 		t.Error("rules that do not exist are taken")
 	}
-	if again, _ := m.For("x", "").Line(line); string(again) != string(first) {
-		t.Errorf("%s became %s", first, again)
-	}
+	again, _ := m.For("x", "").Line(line)
+	kit.Check(t, string(again) == string(first), "%s became %s", first, again)
 	rules := filepath.Join(dir, "rules.toml")
 	text := "[[rules]]\nid = \"ours\"\nregex = '''ours_[a-z0-9]{8,}'''\nkeywords = [\"ours_\"]\n"
 	kit.Must(t, os.WriteFile(rules, []byte(text), 0o600))
 	kit.Must(t, m.Configure(configWith(t, dir, map[string]string{"redact_rules": rules})))
-	if both, ranges := m.For("x", "").Line(line); len(ranges) != 2 || string(both[:26]) != string(first[:26]) {
-		t.Errorf("%s, then %s", first, both)
-	}
+	both, ranges := m.For("x", "").Line(line)
+	kit.Check(t, len(ranges) == 2 && string(both[:26]) == string(first[:26]), "%s, then %s", first, both)
 	info, err := os.Stat(filepath.Join(dir, "redact_key"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key: %v, %v", info, err)
-	}
+	kit.Check(t, err == nil && info.Mode().Perm() == 0o600, "the key: %v, %v", info, err)
 	m.Count([]redact.Range{{Rule: "a"}, {Rule: "b"}, {Rule: "a"}})
-	if byRule, all := m.Counts(); all != 3 || byRule["a"] != 2 {
-		t.Errorf("counts are %v", byRule)
-	}
+	byRule, all := m.Counts()
+	kit.Check(t, all == 3 && byRule["a"] == 2, "counts are %v", byRule)
 }

@@ -41,29 +41,24 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 	const introduced = "[Session started]\n"
 	var first control.Pending
 	w.until("a hook is answered", func() bool { first = w.hook(sessionA, false); return first.Notices == 1 })
-	if !strings.HasPrefix(first.Text, introduced) || first.Receipt == "" {
-		t.Errorf("the first hook gets %+v", first)
-	}
+	kit.Check(t, strings.HasPrefix(first.Text, introduced) && first.Receipt != "", "the first hook gets %+v", first)
 	var again control.Pending
 	w.until("it is gone", func() bool { again = w.hook(sessionA, false); return again.Text != "" })
 	w.restart()
 	var printed control.Pending
 	w.until("it is gone", func() bool { printed = w.hook(sessionA, true); return printed.Text != "" })
-	if again.Text != first.Text || printed.Text != first.Text {
-		t.Errorf("three hooks get %q, %q and %q", first.Text, again.Text, printed.Text)
-	}
-	if a := w.hook(sessionA, true); a.Text != "" {
-		t.Errorf("right after that a hook gets %q", a.Text)
-	}
+	kit.Check(t, again.Text == first.Text && printed.Text == first.Text,
+		"three hooks get %q, %q and %q", first.Text, again.Text, printed.Text)
+	a := w.hook(sessionA, true)
+	kit.Check(t, a.Text == "", "right after that a hook gets %q", a.Text)
 	for _, x := range []struct {
 		shown string
 		want  int
 	}{{"something else", 1}, {printed.Text, 0}} {
 		w.send(transcriptOf(sessionA), shows(&c, x.shown)+c.Answer("one")+c.Answer("two"))
 		w.stop()
-		if n := w.keptNotices(sessionA); n != x.want {
-			t.Errorf("when the transcript shows %q, %d notices are kept, want %d", x.shown, n, x.want)
-		}
+		n := w.keptNotices(sessionA)
+		kit.Check(t, n == x.want, "when the transcript shows %q, %d notices are kept, want %d", x.shown, n, x.want)
 		w.start()
 	}
 }
@@ -99,9 +94,8 @@ func TestRefusedLinkIsTold(t *testing.T) {
 		var got string
 		w.until("Claude is told of "+x.path, func() bool { got = w.hook(sessionA, true).Text; return got != "" })
 		for _, part := range x.want {
-			if !strings.Contains(got, part) || strings.Contains(got, "\n- ") && strings.Count(got, "\n") != 1 {
-				t.Errorf("%s: Claude is told %q, want %q", x.path, got, part)
-			}
+			kit.Check(t, strings.Contains(got, part) && (!strings.Contains(got, "\n- ") || strings.Count(got, "\n") == 1),
+				"%s: Claude is told %q, want %q", x.path, got, part)
 		}
 	}
 	w.send("-p/"+sessionA+".jsonl", w.links(c, "never.md", false))
@@ -118,9 +112,8 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", c.prompt("hello"))
 	w.link(sessionA, "a.md")
 	w.link(sessionA, "b.md")
-	if got := w.init(sessionA, cwd); !strings.Contains(got, "a.md\n  - b.md") {
-		t.Errorf("it starts with %q", got)
-	}
+	got := w.init(sessionA, cwd)
+	kit.Check(t, strings.Contains(got, "a.md\n  - b.md"), "it starts with %q", got)
 	w.link(sessionA, "c.md")
 	kit.Equal(t, "after the start a hook gets", w.hook(sessionA, true).Text, "[Document linked]\n- c.md")
 }
@@ -136,9 +129,7 @@ func TestHookWaitsForItsTool(t *testing.T) {
 	asked, began := make(chan control.Pending, 1), time.Now()
 	go func() {
 		a, err := w.client.Pending(w.t.Context(), control.PendingRequest{Session: sessionA, Tool: "toolu_heavy", Confirm: true})
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Check(t, err == nil, "%v", err)
 		asked <- a
 	}()
 	call := c.Record(map[string]any{"type": "assistant", "message": map[string]any{
@@ -148,9 +139,8 @@ func TestHookWaitsForItsTool(t *testing.T) {
 	}})
 	w.write(transcriptOf(sessionA), call)
 	if a := <-asked; a.Notices == 0 { // this machine took longer than a hook waits
-		if waited := time.Since(began); waited < 900*time.Millisecond {
-			t.Errorf("the hook waited for %s only", waited)
-		}
+		waited := time.Since(began)
+		kit.Check(t, waited >= 900*time.Millisecond, "the hook waited for %s only", waited)
 		w.until("the next hook gets it", func() bool { return w.hook(sessionA, true).Notices == 1 })
 	}
 }

@@ -27,19 +27,15 @@ func TestNotify(t *testing.T) {
 		w.start()
 		const end = "STATUS=watching; 1 transcripts, 0 entries waiting"
 		first := <-messages
-		if !strings.HasPrefix(first, "READY=1\nSTATUS=") {
-			t.Errorf("first told %q", first)
-		}
+		kit.Check(t, strings.HasPrefix(first, "READY=1\nSTATUS="), "first told %q", first)
 		if !strings.Contains(first, end) {
-			if m := messages.Next(t, end); !strings.HasPrefix(m, "WATCHDOG=1\n") {
-				t.Errorf("told %q", m)
-			}
+			m := messages.Next(t, end)
+			kit.Check(t, strings.HasPrefix(m, "WATCHDOG=1\n"), "told %q", m)
 		}
 		messages.Next(t, "WATCHDOG=1")
 		_, _ = w.client.Reload(t.Context()) // notified whatever it finds
-		if m := messages.Next(t, "RELOADING=1"); !strings.HasPrefix(m, "RELOADING=1\nMONOTONIC_USEC=") {
-			t.Errorf("told %q", m)
-		}
+		m := messages.Next(t, "RELOADING=1")
+		kit.Check(t, strings.HasPrefix(m, "RELOADING=1\nMONOTONIC_USEC="), "told %q", m)
 		messages.Next(t, "READY=1")
 		w.stop()
 		messages.Next(t, "STOPPING=1")
@@ -52,7 +48,6 @@ func TestNotifyNobody(t *testing.T) {
 	w := newSerialWorld(t)
 	w.start()
 	w.write("p/11111111-1111-4111-8111-111111111111.jsonl", `{"cwd":"/x"}`+"\n")
-	if r := w.sync(); !r.Done {
-		t.Errorf("%+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done, "%+v", r)
 }

@@ -49,22 +49,17 @@ func TestNotRead(t *testing.T) {
 		t.Errorf("verify: %+v", r)
 	}
 	s := w.status()
-	if !slices.Equal(s.Watch.Stray, []string{stray}) || len(s.Watch.Elsewhere) != 1 {
-		t.Errorf("watch: %+v", s.Watch)
-	}
+	kit.Check(t, slices.Equal(s.Watch.Stray, []string{stray}) && len(s.Watch.Elsewhere) == 1, "watch: %+v", s.Watch)
 	var kinds []string
 	for _, a := range s.Advice {
 		kinds = append(kinds, a.Kind)
 	}
-	if !slices.Equal(kinds, []string{"stray", "elsewhere"}) {
-		t.Errorf("advice: %v", kinds)
-	}
+	kit.Check(t, slices.Equal(kinds, []string{"stray", "elsewhere"}), "advice: %v", kinds)
 	kit.Must(t, os.RemoveAll(filepath.Dir(other)))
 	kit.Must(t, os.Remove(stray))
 	w.sync()
-	if r := w.verify(); len(r.Stray)+len(r.Elsewhere) > 0 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, len(r.Stray)+len(r.Elsewhere) == 0, "verify: %+v", r)
 }
 
 // Odd lines are counted as long as they are on disk: after a restart, not after a rewind or when the file is gone.

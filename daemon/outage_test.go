@@ -70,8 +70,7 @@ type outage struct {
 const outageDest = "http://server.invalid"
 
 func newOutage(t *testing.T) *outage {
-	db, err := state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	kit.Must(t, err)
+	db := kit.Value(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1}))(t)
 	o := &outage{
 		t: t, db: db, server: newMemServer(),
 		net:   &pipes{conns: make(chan net.Conn), closed: make(chan struct{})},
@@ -104,9 +103,7 @@ func (o *outage) write(id tail.FileID, n int) {
 		Tracked: tail.Tracked{File: tail.File{ID: id, Path: fmt.Sprint("/p/", id)}, Cursor: to},
 	}
 	errs, err := o.db.Commit(o.t.Context(), []state.Step{step})
-	if err != nil || errs[0] != nil {
-		o.t.Fatalf("commit: %v %v", err, errs)
-	}
+	kit.Require(o.t, err == nil && errs[0] == nil, "commit: %v %v", err, errs)
 	o.at[id] = to
 	o.texts[id] += line + "\n"
 }
@@ -134,34 +131,24 @@ func TestDayWithoutServer(t *testing.T) {
 			}
 			<-time.After(10 * time.Minute)
 		}
-		if took := o.drain.Health().Entries; took != 0 {
-			t.Errorf("%d entries acknowledged by a server that was away", took)
-		}
+		kit.Equal(t, "entries acknowledged by a server that was away", o.drain.Health().Entries, 0)
 		attempts := o.net.dials.Load()
 		o.net.down.Store(false)
-		o.server.mu.Lock()
-		o.server.status = 0
-		o.server.mu.Unlock()
+		o.server.with(func() { o.server.status = 0 })
 		<-time.After(5*time.Second + time.Millisecond)
 		synctest.Wait()
 		for id, want := range o.texts {
-			if got := o.server.newest(fmt.Sprint("session-", id)); got != want {
-				t.Errorf("session %d: the server has %d bytes, want %d", id, len(got), len(want))
-			}
+			kit.Equal(t, fmt.Sprintf("session %d: the server has bytes", id), o.server.newest(fmt.Sprint("session-", id)), want)
 		}
-		if u := o.db.Outbox.Usage(); u.Batches != 0 {
-			t.Errorf("%d batches still wait", u.Batches)
-		}
+		u := o.db.Outbox.Usage()
+		kit.Check(t, u.Batches == 0, "%d batches still wait", u.Batches)
 		t.Logf("%v without a server: %d connections tried", time.Since(begun).Round(time.Hour), attempts)
-		if attempts < 24 || attempts > 24*3600/2 {
-			t.Errorf("%d connections tried in a day", attempts)
-		}
+		kit.Check(t, attempts >= 24 && attempts <= 24*3600/2, "%d connections tried in a day", attempts)
 		cancel()
 		web.Close()
 		running.Wait()
-		if err := o.db.Close(); err != nil {
-			t.Error(err)
-		}
+		err := o.db.Close()
+		kit.Check(t, err == nil, "%v", err)
 	})
 }
 

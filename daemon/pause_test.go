@@ -12,9 +12,7 @@ import (
 
 func (w *world) pause(length string) control.PauseState {
 	w.t.Helper()
-	s, err := w.client.Pause(w.t.Context(), control.PauseRequest{For: length})
-	kit.Must(w.t, err)
-	return s
+	return kit.Value(w.client.Pause(w.t.Context(), control.PauseRequest{For: length}))(w.t)
 }
 
 // TestPause reads on and sends nothing, over a restart, until it is ended.
@@ -22,32 +20,27 @@ func TestPause(t *testing.T) {
 	w := newWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
 	w.startWith(path, records("/home/kim/shop", 0, 5))
-	if s := w.pause(""); !s.Paused || s.Was || s.Pause == nil || s.Pause.Until != nil {
-		t.Errorf("pause: %+v", s)
-	}
+	s := w.pause("")
+	kit.Check(t, s.Paused && !s.Was && s.Pause != nil && s.Pause.Until == nil, "pause: %+v", s)
 	w.write(path, records("/home/kim/shop", 5, 9))
 	w.until("the lines are in the outbox", func() bool { return w.status().Outbox.Entries == 4 })
 	w.restart()
 	w.write(path, records("/home/kim/shop", 9, 10))
 	w.until("reading goes on after a restart", func() bool { return w.status().Outbox.Entries == 5 })
-	if f, err := w.client.Flush(t.Context()); err != nil || !f.Paused || f.Waiting != 5 {
-		t.Errorf("flush: %+v %v", f, err)
-	}
+	f, err := w.client.Flush(t.Context())
+	kit.Check(t, err == nil && f.Paused && f.Waiting == 5, "flush: %+v %v", f, err)
 	if s := w.status(); s.State != "paused" || s.Pause == nil || s.Sent.Entries != 0 {
 		t.Errorf("status %s %+v, %d sent", s.State, s.Pause, s.Sent.Entries)
 	}
 	kit.Equal(t, "what the server got meanwhile", w.server.newest(sessionA), records("/home/kim/shop", 0, 5))
-	if s, err := w.client.Resume(t.Context()); err != nil || s.Paused || !s.Was {
-		t.Errorf("resume: %+v %v", s, err)
-	}
+	s, err = w.client.Resume(t.Context())
+	kit.Check(t, err == nil && !s.Paused && s.Was, "resume: %+v %v", s, err)
 	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 10) })
-	if s, err := w.client.Resume(t.Context()); err != nil || s.Was {
-		t.Errorf("a second resume: %+v %v", s, err)
-	}
+	s, err = w.client.Resume(t.Context())
+	kit.Check(t, err == nil && !s.Was, "a second resume: %+v %v", s, err)
 	w.restart()
-	if s := w.status(); s.Pause != nil {
-		t.Errorf("the pause is back after a restart: %+v", s.Pause)
-	}
+	now := w.status()
+	kit.Check(t, now.Pause == nil, "the pause is back after a restart: %+v", now.Pause)
 }
 
 // TestPauseEnds by itself when its time is up, also while the daemon was not running.
@@ -72,23 +65,17 @@ func TestSyncEndsPause(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
 	w.pause("1h")
-	if r := w.sync(); !r.Done || !r.Resumed || r.Acknowledged != 5 {
-		t.Errorf("sync: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done && r.Resumed && r.Acknowledged == 5, "sync: %+v", r)
 	w.pause("1h")
-	if r := w.verify(); !r.Equal || !r.Resumed {
-		t.Errorf("verify: %+v", r)
-	}
-	w.server.mu.Lock()
-	w.server.busy = true
-	w.server.mu.Unlock()
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Resumed, "verify: %+v", v)
+	w.server.with(func() { w.server.busy = true })
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
 	answer := make(chan control.SyncResult, 1)
 	go func() {
 		r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: "1m"})
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Check(t, err == nil, "%v", err)
 		answer <- r
 	}()
 	w.until("the sync waits for the server", func() bool { return w.status().Outbox.Entries == 1 })
@@ -96,9 +83,7 @@ func TestSyncEndsPause(t *testing.T) {
 		w.pause("1h")
 		select {
 		case r := <-answer:
-			if r.Done || r.Reason != proof.ReasonPaused || r.Resumed && r.Waiting != 1 {
-				t.Errorf("sync: %+v", r)
-			}
+			kit.Check(t, !r.Done && r.Reason == proof.ReasonPaused && (!r.Resumed || r.Waiting == 1), "sync: %+v", r)
 			return
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -111,11 +96,9 @@ func TestPauseRefuses(t *testing.T) {
 	for _, length := range []string{"soon", "-1h", "0s", "1000000h"} {
 		_, err := w.client.Pause(t.Context(), control.PauseRequest{For: length})
 		var known *control.Error
-		if !asControlError(err, &known) || known.Code != control.CodeUsage || known.Hint == "" {
-			t.Errorf("pause for %s: %v", length, err)
-		}
+		kit.Check(t, asControlError(err, &known) && known.Code == control.CodeUsage && known.Hint != "",
+			"pause for %s: %v", length, err)
 	}
-	if s := w.status(); s.Pause != nil {
-		t.Errorf("paused: %+v", s.Pause)
-	}
+	s := w.status()
+	kit.Check(t, s.Pause == nil, "paused: %+v", s.Pause)
 }

@@ -44,9 +44,8 @@ func TestDelivers(t *testing.T) {
 	for path := range files {
 		w.write(path, records("/home/kim/shop", 0, 5))
 	}
-	if r := w.deliver(); !r.Done {
-		t.Fatalf("sync: %+v", r)
-	}
+	r := w.deliver()
+	kit.Require(t, r.Done, "sync: %+v", r)
 	for path, stream := range files {
 		if stream == "history" {
 			stream = w.historyStream()
@@ -56,9 +55,8 @@ func TestDelivers(t *testing.T) {
 			t.Errorf("%s: the server has %d bytes under %q, the file %d", path, len(got), stream, len(want))
 		}
 	}
-	if r := w.verify(); !r.Equal || !r.Proven || r.Files != len(files) {
-		t.Errorf("verify: %+v", r)
-	}
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Proven && v.Files == len(files), "verify: %+v", v)
 }
 
 func (w *world) historyStream() string {
@@ -80,12 +78,8 @@ func TestOneNameTwoFiles(t *testing.T) {
 	w.restart()
 	w.write("-new/"+sessionA+".jsonl", records("/home/kim/new", 50, 55))
 	w.send("-old/"+sessionA+".jsonl", records("/home/kim/old", 2, 4))
-	if got, want := w.server.newest(sessionA), records("/home/kim/new", 0, 55); got != want {
-		t.Errorf("the larger file's stream has %d bytes, want %d", len(got), len(want))
-	}
-	if got, want := w.server.newest(sessionA+"~2"), records("/home/kim/old", 0, 4); got != want {
-		t.Errorf("the other one's stream has %d bytes, want %d", len(got), len(want))
-	}
+	kit.Equal(t, "the larger file's stream has bytes", w.server.newest(sessionA), records("/home/kim/new", 0, 55))
+	kit.Equal(t, "the other one's stream has bytes", w.server.newest(sessionA+"~2"), records("/home/kim/old", 0, 4))
 }
 
 // TestOptOut queues nothing of a project that has opted out, and everything once it has not any more.
@@ -96,18 +90,14 @@ func TestOptOut(t *testing.T) {
 	kit.WriteFile(t, config, `{"conversation_tracking":{"enabled":false}}`)
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
 	w.write("-q/"+sessionB+".jsonl", records("/home/kim/other", 0, 5))
-	if r := w.deliver(); !r.Done {
-		t.Errorf("sync with an opted-out project: %+v", r)
-	}
-	if got := w.server.newest(sessionA); got != "" {
-		t.Fatalf("the server has %d bytes of a project that opted out", len(got))
-	}
-	if s := w.status(); s.Files.Excluded != 1 {
-		t.Errorf("status counts %d excluded files, want 1", s.Files.Excluded)
-	}
-	if r := w.verify(); !r.Equal || r.ExcludedFiles != 1 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.deliver()
+	kit.Check(t, r.Done, "sync with an opted-out project: %+v", r)
+	got := w.server.newest(sessionA)
+	kit.Require(t, got == "", "the server has %d bytes of a project that opted out", len(got))
+	s := w.status()
+	kit.Check(t, s.Files.Excluded == 1, "status counts %d excluded files, want 1", s.Files.Excluded)
+	v := w.verify()
+	kit.Check(t, v.Equal && v.ExcludedFiles == 1, "verify: %+v", v)
 	kit.Must(t, os.Remove(config))
 	w.until("the project's lines arrive", func() bool { return w.server.newest(sessionA) == records(project, 0, 5) })
 }
@@ -143,26 +133,18 @@ func TestProjectServer(t *testing.T) {
 		kit.WriteFile(t, path, text)
 	}
 	w.startWith("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	if got, want := w.server.newest(sessionA), records(project, 0, 5); got != want {
-		t.Errorf("not trusted: the user's server has %d bytes, want all %d", len(got), len(want))
-	}
-	if notices := w.status().Advice; len(notices) == 0 {
-		t.Error("not trusted: status says nothing")
-	}
+	kit.Equal(t, "not trusted: the user's server has bytes, want all", w.server.newest(sessionA), records(project, 0, 5))
+	kit.Check(t, len(w.status().Advice) != 0, "not trusted: status says nothing")
 	w.stop()
 	w.cfg.TrustedProjects = []string{project}
 	w.startWith("-q/"+sessionB+".jsonl", records(project, 0, 3))
 	theirs.mu.Lock()
 	defer theirs.mu.Unlock()
-	if !slices.Contains(theirs.keys, "theirs") || slices.Contains(theirs.keys, "") {
-		t.Errorf("the project's server was shown the keys %q", theirs.keys)
-	}
-	if theirs.hashes[sessionB] != "h4sh" {
-		t.Errorf("project_hash %q, want the one in the credentials", theirs.hashes[sessionB])
-	}
-	if n := len(theirs.streams[sessionA][0].lines); n != 5 {
-		t.Errorf("a session that moved to the project's server: %d lines, want all 5", n)
-	}
+	kit.Check(t, slices.Contains(theirs.keys, "theirs") && !slices.Contains(theirs.keys, ""),
+		"the project's server was shown the keys %q", theirs.keys)
+	kit.Check(t, theirs.hashes[sessionB] == "h4sh",
+		"project_hash %q, want the one in the credentials", theirs.hashes[sessionB])
+	kit.Equal(t, "a session that moved to the project's server: lines", len(theirs.streams[sessionA][0].lines), 5)
 }
 
 // TestProjectHashNeedsTrust: a project_hash decides whom a session is shared with, so the one in a project's folder
@@ -212,9 +194,8 @@ func TestSentBefore(t *testing.T) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	lines := w.server.streams[sessionA][0].lines
-	if len(lines) != 2 || lines[3] == nil || lines[4] == nil {
-		t.Errorf("the server got %d lines, want lines 3 and 4", len(lines))
-	}
+	kit.Check(t, len(lines) == 2 && lines[3] != nil && lines[4] != nil,
+		"the server got %d lines, want lines 3 and 4", len(lines))
 }
 
 // TestServerLearnsExtension gives a server everything again, the withheld lines too, once it speaks the extension.
@@ -223,21 +204,17 @@ func TestServerLearnsExtension(t *testing.T) {
 	w.server.announces = false
 	text := record("/home/kim/shop", 0) + "not json\n" + record("/home/kim/shop", 1)
 	w.write("-p/"+sessionA+".jsonl", text)
-	if r := w.deliver(); !r.Done || r.Withheld != 1 {
-		t.Errorf("sync with a plain server: %+v", r)
-	}
+	r := w.deliver()
+	kit.Check(t, r.Done && r.Withheld == 1, "sync with a plain server: %+v", r)
 	if r := w.verify(); r.Equal || r.Proven || len(r.Differences) != 0 || !found(r, "withheld", 1, "config server_url") {
 		t.Errorf("verify of a plain server: %+v", r)
 	}
-	w.server.mu.Lock()
-	w.server.announces = true
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.announces = true })
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 2))
 	want := text + record("/home/kim/shop", 2)
 	w.until("the whole file is on the server", func() bool { return w.server.newest(sessionA) == want })
-	if r := w.verify(); !r.Equal || !r.Proven {
-		t.Errorf("verify once it speaks the extension: %+v", r)
-	}
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Proven, "verify once it speaks the extension: %+v", v)
 }
 
 // TestServerChanges reads everything again for another server, and leaves nothing behind for the old one.
@@ -252,9 +229,8 @@ func TestServerChanges(t *testing.T) {
 	w.cfg.ServerURL = web.URL
 	w.start()
 	w.until("the second server has the file", func() bool { return second.newest(sessionA) == text })
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal, "verify: %+v", r)
 }
 
 // TestSecondRunSendsNothing is the promise of every restart.
@@ -262,9 +238,8 @@ func TestSecondRunSendsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 300))
 	w.until("the first run has counted its entries", func() bool { return w.status().Sent.Entries == 300 })
-	if s := w.status(); s.Outbox.Entries != 0 {
-		t.Errorf("first run: %d waiting", s.Outbox.Entries)
-	}
+	s := w.status()
+	kit.Check(t, s.Outbox.Entries == 0, "first run: %d waiting", s.Outbox.Entries)
 	w.stop()
 	w.deliver()
 	if s := w.status(); s.Sent.Entries != 0 || s.Sent.Requests != 0 {

@@ -28,9 +28,8 @@ func TestReloadKey(t *testing.T) {
 	w.send("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 6))
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if n := len(w.server.keys); w.server.keys[0] != "one" || w.server.keys[n-1] != "two" {
-		t.Errorf("keys shown: %q", w.server.keys)
-	}
+	n := len(w.server.keys)
+	kit.Check(t, w.server.keys[0] == "one" && w.server.keys[n-1] == "two", "keys shown: %q", w.server.keys)
 }
 
 // TestReloadKeepsKeyFromOldServer changes server and key at once, with rows waiting for the old server: the new key
@@ -47,9 +46,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w.load()
 	path := "-p/" + sessionA + ".jsonl"
 	w.startWith(path, records("/home/kim/shop", 0, 5))
-	w.server.mu.Lock()
-	w.server.busy = true
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.busy = true })
 	w.write(path, records("/home/kim/shop", 5, 7))
 	w.until("rows wait for the first server", func() bool { return w.status().Outbox.Entries == 2 })
 	second := newMemServer()
@@ -59,9 +56,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	w.set("server_url", strconv.Quote(web.URL))
 	w.reload("server_url")
 	w.until("the second server has it", func() bool { return second.newest(sessionA) == records("/home/kim/shop", 0, 7) })
-	w.server.mu.Lock()
-	w.server.busy = false
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.busy = false })
 	w.until("the first server refuses its key", func() bool {
 		if _, err := w.client.Flush(t.Context()); err != nil { // an answer under way may have made it wait again
 			t.Fatal(err)
@@ -71,9 +66,7 @@ func TestReloadKeepsKeyFromOldServer(t *testing.T) {
 	})
 	w.server.mu.Lock()
 	for _, key := range w.server.keys {
-		if key != "first" {
-			t.Errorf("the first server was shown the key %q", key)
-		}
+		kit.Check(t, key == "first", "the first server was shown the key %q", key)
 	}
 	w.server.mu.Unlock()
 	w.until("only the first server's rows wait", func() bool { return w.status().Outbox.Entries == 2 })
@@ -101,9 +94,7 @@ func TestReloadPendingKeepsKey(t *testing.T) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	for _, key := range w.server.keys {
-		if key != "first" {
-			t.Fatalf("the first server was shown the key %q", key)
-		}
+		kit.Require(t, key == "first", "the first server was shown the key %q", key)
 	}
 }
 

@@ -68,8 +68,7 @@ func tomlList(texts []string) string {
 // load reads the file as the next start does.
 func (w *fileWorld) load() {
 	w.t.Helper()
-	cfg, err := w.cfg.With(nil)
-	kit.Must(w.t, err)
+	cfg := kit.Value(w.cfg.With(nil))(w.t)
 	w.cfg = cfg
 }
 
@@ -82,11 +81,9 @@ func (w *fileWorld) set(key, value string) {
 // reload takes the file over and wants these keys to have changed.
 func (w *fileWorld) reload(changed ...string) control.ReloadResult {
 	w.t.Helper()
-	r, err := w.client.Reload(w.t.Context())
-	kit.Must(w.t, err)
-	if diff := cmp.Diff(changed, r.Changed); diff != "" || r.Config != w.cfg.Path {
-		w.t.Errorf("reload %+v: %s", r, diff)
-	}
+	r := kit.Value(w.client.Reload(w.t.Context()))(w.t)
+	diff := cmp.Diff(changed, r.Changed)
+	kit.Check(w.t, diff == "" && r.Config == w.cfg.Path, "reload %+v: %s", r, diff)
 	return r
 }
 
@@ -106,9 +103,7 @@ func TestReloadServer(t *testing.T) {
 	w := newFileWorld(t)
 	path := "-p/" + sessionA + ".jsonl"
 	w.startWith(path, records("/home/kim/shop", 0, 20))
-	w.server.mu.Lock()
-	w.server.busy = true
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.busy = true })
 	w.write(path, records("/home/kim/shop", 20, 30))
 	w.until("rows wait for the first server", func() bool { return w.status().Outbox.Entries == 10 })
 	second := newMemServer()
@@ -120,27 +115,22 @@ func TestReloadServer(t *testing.T) {
 	w.until("the second server has all of it", func() bool { return second.newest(sessionA) == all })
 	w.until("only the first server's rows wait", func() bool { return w.status().Outbox.Entries == 10 })
 	s := w.status()
-	if len(s.Servers) != 2 || s.Servers[0].URL != web.URL || s.Servers[1].URL != w.cfg.ServerURL || s.Servers[1].Batches == 0 {
-		t.Errorf("servers %+v", s.Servers)
-	}
+	kit.Check(t, len(s.Servers) == 2 && s.Servers[0].URL == web.URL && s.Servers[1].URL == w.cfg.ServerURL && s.Servers[1].Batches != 0,
+		"servers %+v", s.Servers)
 	w.write(path, records("/home/kim/shop", 30, 33))
 	w.until("new lines go to the second server", func() bool { return second.newest(sessionA) == all+records("/home/kim/shop", 30, 33) })
-	w.server.mu.Lock()
-	w.server.busy = false
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.busy = false })
 	w.must(w.client.Flush(t.Context()))
 	w.until("the first server has got what was queued for it", func() bool { return w.server.newest(sessionA) == all })
 	w.until("it is of no more interest", func() bool { return len(w.status().Servers) == 1 })
-	if r := w.verify(); !r.Equal || !r.Proven || r.Transcripts[0].Server != web.URL {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Proven && r.Transcripts[0].Server == web.URL, "verify: %+v", r)
 	w.set("server_url", strconv.Quote(w.cfg.ServerURL))
 	w.reload("server_url")
 	want := all + records("/home/kim/shop", 30, 33)
 	w.until("the first server has all of it again", func() bool { return w.server.newest(sessionA) == want })
-	if r := w.verify(); !r.Equal || !r.Proven {
-		t.Errorf("verify: %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Proven, "verify: %+v", r)
 }
 
 // TestReloadFirstServer begins to read once there is a server.
@@ -152,9 +142,8 @@ func TestReloadFirstServer(t *testing.T) {
 	w.load()
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.start()
-	if s := w.status(); s.State != "no_server" {
-		t.Errorf("state %s without a server", s.State)
-	}
+	s := w.status()
+	kit.Check(t, s.State == "no_server", "state %s without a server", s.State)
 	w.set("server_url", url)
 	w.reload("server_url")
 	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })
@@ -171,9 +160,7 @@ func TestReloadByItself(t *testing.T) {
 	w.until("the change is in force", func() bool { return w.status().Outbox.Cap == 1<<30 })
 	kit.Must(t, os.WriteFile(w.cfg.Path, []byte("outbox_cap = \n"), 0o600))
 	w.until("status tells of the mistake", func() bool { n := w.notice("config"); return n != nil && n.Hint != "" })
-	if c := w.status().Outbox.Cap; c != 1<<30 {
-		t.Errorf("cap %d after a broken file", c)
-	}
+	kit.Equal(t, "cap after a broken file", w.status().Outbox.Cap, 1<<30)
 	w.set("outbox_cap", `"2GiB"`)
 	hangups <- syscall.SIGHUP
 	w.until("it is correct again", func() bool { return w.notice("config") == nil && w.status().Outbox.Cap == 2<<30 })
@@ -188,18 +175,14 @@ func TestReloadGone(t *testing.T) {
 	w.start()
 	kit.Must(t, os.Remove(w.cfg.Path))
 	_, err := w.client.Reload(t.Context())
-	if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeConfig || e.Hint == "" {
-		t.Errorf("reload without the file: %v", err)
-	}
+	e, ok := errors.AsType[*control.Error](err)
+	kit.Check(t, ok && e.Code == control.CodeConfig && e.Hint != "", "reload without the file: %v", err)
 	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
-	if r := w.sync(); !r.Done || w.server.newest(sessionA) != "" {
-		t.Errorf("an excluded project was sent: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done && w.server.newest(sessionA) == "", "an excluded project was sent: %+v", r)
 	w.save()
 	w.reload()
-	if w.notice("config") != nil {
-		t.Error("the notice stays")
-	}
+	kit.Check(t, w.notice("config") == nil, "the notice stays")
 }
 
 // TestReloadRestart names what needs a restart, and goes on with the values of before, until they are put back.
@@ -210,15 +193,10 @@ func TestReloadRestart(t *testing.T) {
 	w.set("watch", `"poll"`)
 	w.set("log_level", `"debug"`)
 	r := w.reload("log_level")
-	if diff := cmp.Diff([]string{"watch", "line_cap"}, r.Restart); diff != "" {
-		t.Error(diff)
-	}
-	if n := w.notice("restart"); n == nil || !strings.Contains(n.Text, "watch, line_cap") || n.Hint == "" {
-		t.Errorf("notice %+v", n)
-	}
-	if !w.cfg.TextLog(io.Discard).Enabled(t.Context(), slog.LevelDebug) {
-		t.Error("the log level is not applied")
-	}
+	kit.Same(t, "Restart", cmp.Diff([]string{"watch", "line_cap"}, r.Restart))
+	n := w.notice("restart")
+	kit.Check(t, n != nil && strings.Contains(n.Text, "watch, line_cap") && n.Hint != "", "notice %+v", n)
+	kit.Check(t, w.cfg.TextLog(io.Discard).Enabled(t.Context(), slog.LevelDebug), "the log level is not applied")
 	delete(w.lines, "line_cap")
 	delete(w.lines, "watch")
 	w.save()
@@ -238,15 +216,13 @@ func TestReloadRoots(t *testing.T) {
 	w.set("history", "false")
 	w.reload("roots", "history")
 	w.until("the other root is delivered", func() bool { return w.server.newest(sessionB) == records("/home/kim/other", 0, 5) })
-	if s := w.status(); s.Files.Tracked != 1 || s.Watch.Roots[0] != other {
-		t.Errorf("status %+v %+v", s.Files, s.Watch)
-	}
+	s := w.status()
+	kit.Check(t, s.Files.Tracked == 1 && s.Watch.Roots[0] == other, "status %+v %+v", s.Files, s.Watch)
 	w.set("history", "true")
 	w.reload("history")
 	w.until("the history is delivered", func() bool { return w.historyStream() != "" })
-	if r := w.verify(); !r.Equal || !r.Proven {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Proven, "verify: %+v", r)
 }
 
 // TestReloadTypes leaves lines out from now on, and delivers them when that ends, over a restart too.
@@ -257,24 +233,20 @@ func TestReloadTypes(t *testing.T) {
 	w.set("exclude_types", `["progress"]`)
 	w.reload("exclude_types")
 	w.write("-p/"+sessionA+".jsonl", text)
-	if r := w.sync(); !r.Done || r.Excluded != 1 {
-		t.Errorf("sync: %+v", r)
-	}
-	if r := w.verify(); !r.Equal || r.Excluded != 1 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, r.Done && r.Excluded == 1, "sync: %+v", r)
+	v := w.verify()
+	kit.Check(t, v.Equal && v.Excluded == 1, "verify: %+v", v)
 	w.stop()
 	delete(w.lines, "exclude_types")
 	w.save()
 	w.load()
 	w.start()
 	w.until("the line is delivered", func() bool { return w.server.newest(sessionA) == text })
-	if r := w.verify(); !r.Equal || r.Excluded != 0 {
-		t.Errorf("verify: %+v", r)
-	}
-	if r := w.sync(); r.Excluded != 0 {
-		t.Errorf("sync: %+v", r)
-	}
+	v = w.verify()
+	kit.Check(t, v.Equal && v.Excluded == 0, "verify: %+v", v)
+	r = w.sync()
+	kit.Check(t, r.Excluded == 0, "sync: %+v", r)
 }
 
 // TestReloadGoneForAMoment recovers when the file was away while it was asked for, and is back as it was.
@@ -284,9 +256,7 @@ func TestReloadGoneForAMoment(t *testing.T) {
 	aside := w.cfg.Path + ".aside"
 	kit.Must(t, os.Rename(w.cfg.Path, aside))
 	_, err := w.client.Reload(t.Context())
-	if err == nil || w.notice("config") == nil {
-		t.Errorf("reload without the file: %v", err)
-	}
+	kit.Check(t, err != nil && w.notice("config") != nil, "reload without the file: %v", err)
 	kit.Must(t, os.Rename(aside, w.cfg.Path))
 	w.until("the notice goes", func() bool { return w.notice("config") == nil })
 }

@@ -22,9 +22,7 @@ func found(r control.VerifyReport, kind string, count int64, fix string) bool {
 
 func (w *world) repair() control.VerifyReport {
 	w.t.Helper()
-	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "60s", Repair: true}, nil)
-	kit.Must(w.t, err)
-	return r
+	return kit.Value(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "60s", Repair: true}, nil))(w.t)
 }
 
 // TestRepair sends what the server lost or holds differently, from the first difference on, and nothing else.
@@ -45,27 +43,21 @@ func TestRepair(t *testing.T) {
 			w := newWorld(t)
 			w.write("-p/"+sessionA+".jsonl", text)
 			w.startWith("-p/"+sessionB+".jsonl", text)
-			w.server.mu.Lock()
-			c.damage(w.server.streams[sessionA][0])
-			w.server.mu.Unlock()
+			w.server.with(func() { c.damage(w.server.streams[sessionA][0]) })
 			if r := w.verify(); r.Equal || !found(r, "differences", 1, "`ccship verify --repair`") {
 				t.Fatalf("before: %+v", r)
 			}
 			before := int64(2 * 40)
 			w.until("they are counted", func() bool { return w.status().Sent.Entries == before })
 			r := w.repair()
-			if !r.Equal || r.Repaired == nil || r.Repaired.Lines != c.lines || len(r.Repaired.Resent) != 1 ||
-				r.Repaired.Resent[0].SessionID != sessionA {
-				t.Errorf("repair: equal %v, %+v, differences %+v", r.Equal, r.Repaired, r.Differences)
-			}
+			kit.Check(t, r.Equal && r.Repaired != nil && r.Repaired.Lines == c.lines && len(r.Repaired.Resent) == 1 &&
+				r.Repaired.Resent[0].SessionID == sessionA,
+				"repair: equal %v, %+v, differences %+v", r.Equal, r.Repaired, r.Differences)
 			w.until("they are counted", func() bool { return w.status().Sent.Entries >= before+c.lines })
 			kit.Equal(t, "what the server shows", w.server.newest(sessionA), text)
-			if r := w.repair(); !r.Equal || r.Repaired != nil {
-				t.Errorf("a second repair: %+v", r.Repaired)
-			}
-			if sent := w.status().Sent.Entries - before; sent != c.lines {
-				t.Errorf("%d lines were sent, want %d", sent, c.lines)
-			}
+			r = w.repair()
+			kit.Check(t, r.Equal && r.Repaired == nil, "a second repair: %+v", r.Repaired)
+			kit.Equal(t, "lines were sent", w.status().Sent.Entries-before, c.lines)
 		})
 	}
 }
@@ -83,22 +75,18 @@ func TestResend(t *testing.T) {
 	w.server.mu.Unlock()
 	ctx := t.Context()
 	r, err := w.client.Resend(ctx, control.ResendRequest{Session: sessionA[:9]})
-	if err != nil || r.Transcripts != 2 || len(r.Resent) != 1 || r.Lines != 20 {
-		t.Errorf("resend of a session: %+v, %v", r, err)
-	}
+	kit.Check(t, err == nil && r.Transcripts == 2 && len(r.Resent) == 1 && r.Lines == 20,
+		"resend of a session: %+v, %v", r, err)
 	w.sync()
 	kit.Equal(t, "what the server shows", w.server.newest(sessionA), text)
 	r, err = w.client.Resend(ctx, control.ResendRequest{All: true})
-	if err != nil || r.Transcripts != 3 || len(r.Resent) != 1 || r.Lines != 1 || r.Resent[0].From != 19 {
-		t.Errorf("resend of all: %+v, %v", r, err)
-	}
+	kit.Check(t, err == nil && r.Transcripts == 3 && len(r.Resent) == 1 && r.Lines == 1 && r.Resent[0].From == 19,
+		"resend of all: %+v, %v", r, err)
 	r, err = w.client.Resend(ctx, control.ResendRequest{Session: sessionB, FromStart: true})
-	if err != nil || len(r.Resent) != 1 || r.Resent[0].From != 0 || r.Resent[0].Generation == 0 {
-		t.Errorf("resend from the start: %+v, %v", r, err)
-	}
-	if v := w.verify(); !v.Equal {
-		t.Errorf("verify: %+v", v.Differences)
-	}
+	kit.Check(t, err == nil && len(r.Resent) == 1 && r.Resent[0].From == 0 && r.Resent[0].Generation != 0,
+		"resend from the start: %+v, %v", r, err)
+	v := w.verify()
+	kit.Check(t, v.Equal, "verify: %+v", v.Differences)
 }
 
 // TestResendOfNothing: a session that cannot be sent again is a mistake of the request.
@@ -114,9 +102,7 @@ func TestResendOfNothing(t *testing.T) {
 	} {
 		_, err := w.client.Resend(t.Context(), req)
 		known, ok := errors.AsType[*control.Error](err)
-		if !ok || known.Code != control.CodeUsage || known.Hint == "" {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Check(t, ok && known.Code == control.CodeUsage && known.Hint != "", "%s: %v", name, err)
 	}
 	if r := w.repair(); !r.Equal || r.ExcludedFiles != 1 || len(r.ExcludedWhy) != 1 ||
 		r.ExcludedWhy[0].Why != "forgotten" {
@@ -132,17 +118,13 @@ func TestDeadLettersAreNotEqual(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.send("-p/"+sessionA+".jsonl", `{"type":"user","text":"POISON"}`+"\n"+records("/home/kim/shop", 5, 9))
 	r := w.verify()
-	if r.Equal || len(r.Differences) != 0 || r.Dead != 1 || !found(r, "dead_letters", 1, "`ccship outbox retry --all`") {
-		t.Fatalf("verify: %+v", r)
-	}
-	w.server.mu.Lock()
-	refuses = false
-	w.server.mu.Unlock()
+	kit.Require(t, !r.Equal && len(r.Differences) == 0 && r.Dead == 1 && found(r, "dead_letters", 1, "`ccship outbox retry --all`"),
+		"verify: %+v", r)
+	w.server.with(func() { refuses = false })
 	w.must(w.client.RetryDead(t.Context(), control.DeadRequest{All: true}))
 	w.sync()
-	if r := w.verify(); !r.Equal || r.Dead != 0 || w.status().Outbox.Dead != 0 {
-		t.Errorf("after the retry: %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Dead == 0 && w.status().Outbox.Dead == 0, "after the retry: %+v", r)
 }
 
 // refuse answers a request with a line that is refused for its content.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func (w *world) droppedLines() []control.Advice {
@@ -26,14 +27,12 @@ func TestRewritesAreShown(t *testing.T) {
 	w.until("the rewrite is told", func() bool { return len(w.droppedLines()) > 0 })
 	for _, when := range []string{"at once", "after a restart"} {
 		got := w.droppedLines()
-		if len(got) != 1 || !strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA+" (shop)") ||
-			!strings.HasPrefix(got[0].Hint, "ccship restore "+sessionA+" --generation 0 ") {
-			t.Errorf("%s: %+v", when, got)
-		}
+		kit.Check(t, len(got) == 1 && strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA+" (shop)") &&
+			strings.HasPrefix(got[0].Hint, "ccship restore "+sessionA+" --generation 0 "),
+			"%s: %+v", when, got)
 		w.restart()
 	}
 	w.must(w.forget(sessionA))
-	if got := w.droppedLines(); len(got) != 0 {
-		t.Errorf("of a forgotten session: %+v", got)
-	}
+	got := w.droppedLines()
+	kit.Check(t, len(got) == 0, "of a forgotten session: %+v", got)
 }

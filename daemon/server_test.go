@@ -61,6 +61,13 @@ func newMemServer() *memServer {
 	return &memServer{announces: true, streams: map[string]map[uint32]*memGeneration{}, hashes: map[string]string{}}
 }
 
+// with does something while nothing is served.
+func (s *memServer) with(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.asked != nil && (strings.HasSuffix(r.URL.Path, "/digest") || r.URL.Path == "/api/digests") {
 		s.asked()

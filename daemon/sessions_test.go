@@ -15,9 +15,7 @@ import (
 
 func (w *world) sessions(q control.SessionsQuery) control.Sessions {
 	w.t.Helper()
-	s, err := w.client.Sessions(w.t.Context(), q)
-	kit.Must(w.t, err)
-	return s
+	return kit.Value(w.client.Sessions(w.t.Context(), q))(w.t)
 }
 
 func TestSessions(t *testing.T) {
@@ -36,24 +34,21 @@ func TestSessions(t *testing.T) {
 	w.deliver()
 	all := w.sessions(control.SessionsQuery{})
 	c := all.Census
-	if c.Projects != 3 || c.Sessions != 3 || c.Agents != 3 || c.Bytes != w.status().Files.Bytes || len(c.Largest) != 3 {
-		t.Errorf("census: %+v", c)
-	}
+	kit.Check(t, c.Projects == 3 && c.Sessions == 3 && c.Agents == 3 && c.Bytes == w.status().Files.Bytes && len(c.Largest) == 3,
+		"census: %+v", c)
 	if p := c.Largest[0]; p.Project != "sub" || p.Cwd != "/home/kim/shop/sub" || p.Sessions != 1 || p.Bytes != int64(len(records("/home/kim/shop/sub", 0, 300))) {
 		t.Errorf("largest project: %+v", p)
 	}
-	if all.Matching != 3 || all.Next != 0 || len(all.Sessions) != 3 || all.Sessions[2].Session != sessionA {
-		t.Fatalf("sessions: %+v", all)
-	}
+	kit.Require(t, all.Matching == 3 && all.Next == 0 && len(all.Sessions) == 3 && all.Sessions[2].Session == sessionA,
+		"sessions: %+v", all)
 	a := all.Sessions[2]
-	if a.Project != "shop" || a.Cwd != "/home/kim/shop" || a.Lines != 5 || a.Acknowledged != 5 || a.Waiting != 0 || a.Agents != 3 ||
-		!a.ChangedAt.Equal(old) || a.Server != w.cfg.ServerURL || a.ReadBytes != a.Bytes || a.Excluded != "" {
-		t.Errorf("session: %+v", a)
-	}
+	kit.Check(t, a.Project == "shop" && a.Cwd == "/home/kim/shop" && a.Lines == 5 && a.Acknowledged == 5 &&
+		a.Waiting == 0 && a.Agents == 3 && a.ChangedAt.Equal(old) && a.Server == w.cfg.ServerURL && a.ReadBytes == a.Bytes &&
+		a.Excluded == "",
+		"session: %+v", a)
 	for _, s := range all.Sessions[:2] {
-		if (s.Excluded != "") != (s.Session == "0c") || s.Session == "0c" && s.Acknowledged != 0 {
-			t.Errorf("session: %+v", s)
-		}
+		kit.Check(t, (s.Excluded != "") == (s.Session == "0c") && (s.Session != "0c" || s.Acknowledged == 0),
+			"session: %+v", s)
 	}
 	for project, want := range map[string]int{"shop": 1, "/home/kim/shop": 2, "/home/kim/shop/sub": 1, "/home": 2, "/home/ki": 0, "-out": 1, "nobody": 0, "..": 0} {
 		if got := w.sessions(control.SessionsQuery{Project: project}); got.Matching != want || len(got.Sessions) != want {
@@ -62,12 +57,10 @@ func TestSessions(t *testing.T) {
 	}
 	first := w.sessions(control.SessionsQuery{Page: control.Page{Limit: 2}})
 	rest := w.sessions(control.SessionsQuery{Page: control.Page{Offset: first.Next, Limit: 2}})
-	if len(first.Sessions) != 2 || first.Next != 2 || len(rest.Sessions) != 1 || rest.Next != 0 || rest.Sessions[0] != a {
-		t.Errorf("pages: %+v and %+v", first, rest)
-	}
-	if beyond := w.sessions(control.SessionsQuery{Page: control.Page{Offset: 99}}); len(beyond.Sessions) != 0 || beyond.Matching != 3 {
-		t.Errorf("beyond the end: %+v", beyond)
-	}
+	kit.Check(t, len(first.Sessions) == 2 && first.Next == 2 && len(rest.Sessions) == 1 && rest.Next == 0 && rest.Sessions[0] == a,
+		"pages: %+v and %+v", first, rest)
+	beyond := w.sessions(control.SessionsQuery{Page: control.Page{Offset: 99}})
+	kit.Check(t, len(beyond.Sessions) == 0 && beyond.Matching == 3, "beyond the end: %+v", beyond)
 }
 
 // TestAskedAllTheTime delivers what is written while others ask for everything again and again.
@@ -88,9 +81,8 @@ func TestAskedAllTheTime(t *testing.T) {
 	} {
 		asking.Go(func() {
 			for ctx.Err() == nil {
-				if err := ask(); err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
+				err := ask()
+				kit.Check(t, err == nil || ctx.Err() != nil, "%v", err)
 			}
 		})
 	}
@@ -101,7 +93,6 @@ func TestAskedAllTheTime(t *testing.T) {
 		want += records("/home/kim/shop", n, n+1)
 	}
 	w.until("all of it arrives", func() bool { return w.server.newest(sessionA) == want })
-	if r := w.verify(); !r.Equal || r.Files != 21 {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Files == 21, "verify: %+v", r)
 }

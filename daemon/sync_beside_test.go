@@ -29,13 +29,11 @@ func TestSyncBesideWriter(t *testing.T) {
 		ended <- errors.Join(err, f.Close())
 	}()
 	for range 3 {
-		if r := w.sync(); !r.Done {
-			t.Errorf("sync: %+v", r)
-		}
+		r := w.sync()
+		kit.Check(t, r.Done, "sync: %+v", r)
 	}
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify: %+v", r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal, "verify: %+v", r.Differences)
 	close(over)
 	kit.Must(t, <-ended)
 }

@@ -31,19 +31,12 @@ func tracked(t *testing.T, project, name, text string) string {
 func TestVerifyUnfinished(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
-	w.server.mu.Lock()
-	w.server.busy = true
-	w.server.mu.Unlock()
+	w.server.with(func() { w.server.busy = true })
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
 	w.until("they wait", func() bool { return w.status().Outbox.Entries == 100 })
-	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)
-	kit.Must(t, err)
-	if r.Equal || r.Incomplete == "" || len(r.Differences) != 1 {
-		t.Fatalf("verify with 100 lines behind: %+v", r)
-	}
-	if diff := cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing); diff != "" {
-		t.Errorf("missing (-want +got):\n%s", diff)
-	}
+	r := kit.Value(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil))(t)
+	kit.Require(t, !r.Equal && r.Incomplete != "" && len(r.Differences) == 1, "verify with 100 lines behind: %+v", r)
+	kit.Same(t, "missing", cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing))
 }
 
 // TestBadProjectServer keeps one project's unusable server from holding up the others.
@@ -54,12 +47,9 @@ func TestBadProjectServer(t *testing.T) {
 	w.cfg.TrustedProjects = []string{project}
 	w.write("-bad/"+sessionA+".jsonl", records(project, 0, 3))
 	w.write("-good/"+sessionB+".jsonl", records("/home/kim/shop", 0, 8))
-	if r := w.deliver(); !r.Done {
-		t.Errorf("sync: %+v", r)
-	}
-	if got, want := w.server.newest(sessionB), records("/home/kim/shop", 0, 8); got != want {
-		t.Errorf("the other project's lines: %d bytes, want %d", len(got), len(want))
-	}
+	r := w.deliver()
+	kit.Check(t, r.Done, "sync: %+v", r)
+	kit.Equal(t, "the other project's lines: bytes", w.server.newest(sessionB), records("/home/kim/shop", 0, 8))
 	if !w.told("server_url") {
 		t.Errorf("status does not tell: %+v", w.status().Advice)
 	}
@@ -103,12 +93,8 @@ func TestKeyFollowsNoRedirect(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	astray.Store(true)
 	r, err := w.client.Verify(t.Context(), control.VerifyRequest{Timeout: patience.String()}, nil)
-	if err == nil && r.Equal {
-		t.Errorf("verify by way of a redirect: %+v", r)
-	}
-	if shown.Load() > 0 {
-		t.Error("the key was shown to another server")
-	}
+	kit.Check(t, err != nil || !r.Equal, "verify by way of a redirect: %+v", r)
+	kit.Check(t, shown.Load() <= 0, "the key was shown to another server")
 }
 
 // TestDeletedOptOut does not let an opted-out file that is gone stand for one that cannot be delivered.
@@ -118,14 +104,10 @@ func TestDeletedOptOut(t *testing.T) {
 	tracked(t, project, "config.json", `{"conversation_tracking":{"enabled":false}}`)
 	path := w.write("-p/"+sessionA+".jsonl", records(project, 0, 3))
 	w.deliver()
-	if n := w.status().Files.Excluded; n != 1 {
-		t.Errorf("%d files excluded, want 1", n)
-	}
+	kit.Equal(t, "files excluded", w.status().Files.Excluded, 1)
 	kit.Must(t, os.Remove(path))
 	w.sync()
-	if n := w.status().Files.Excluded; n != 0 {
-		t.Errorf("%d files excluded after the only one was deleted", n)
-	}
+	kit.Equal(t, "files excluded after the only one was deleted", w.status().Files.Excluded, 0)
 }
 
 // TestMetrics holds the text format to one HELP and TYPE a name.
@@ -136,15 +118,11 @@ func TestMetrics(t *testing.T) {
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)
 	}}}
-	res, err := socket.Get("http://ccship/metrics")
-	kit.Must(t, err)
+	res := kit.Value(socket.Get("http://ccship/metrics"))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	kit.Must(t, err)
+	body := kit.Value(io.ReadAll(res.Body))(t)
 	text := string(body)
 	for _, want := range []string{"ccship_sent_entries_total 3", fmt.Sprintf("ccship_server_ok{server=%q} 1", w.cfg.ServerURL)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		kit.Check(t, strings.Contains(text, want), "no %q in\n%s", want, text)
 	}
 }

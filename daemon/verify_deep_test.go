@@ -15,9 +15,7 @@ import (
 
 func (w *world) deep() control.VerifyReport {
 	w.t.Helper()
-	r, err := w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil)
-	kit.Must(w.t, err)
-	return r
+	return kit.Value(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil))(w.t)
 }
 
 // long are records that make several marks.
@@ -82,12 +80,9 @@ func TestDeep(t *testing.T) {
 	for name, c := range damages() {
 		t.Run(name, func(t *testing.T) {
 			w := rewoundWorld(t)
-			w.server.mu.Lock()
-			c.do(w.server.streams)
-			w.server.mu.Unlock()
-			if r := w.verify(); !r.Equal {
-				t.Errorf("verify of what is on disk: %+v", r.Differences)
-			}
+			w.server.with(func() { c.do(w.server.streams) })
+			v := w.verify()
+			kit.Check(t, v.Equal, "verify of what is on disk: %+v", v.Differences)
 			r := w.deep()
 			for i := range r.Differences {
 				d := &r.Differences[i]
@@ -100,12 +95,11 @@ func TestDeep(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(c.want, r.Differences); diff != "" || r.Equal != (c.want == nil) {
-				t.Errorf("equal %v (-want +got):\n%s", r.Equal, diff)
-			}
-			if c.want == nil && (r.Deep.Past.Generations != 2 || r.Deep.Past.Lines != 130 || r.Deep.Gone.Generations != 1 || r.Deep.Gone.Lines != 30 || r.Deep.Stored.Generations != 0) {
-				t.Errorf("report %+v", r.Deep)
-			}
+			diff := cmp.Diff(c.want, r.Differences)
+			kit.Check(t, diff == "" && r.Equal == (c.want == nil), "equal %v (-want +got):\n%s", r.Equal, diff)
+			kit.Check(t, c.want != nil || r.Deep.Past.Generations == 2 && r.Deep.Past.Lines == 130 &&
+				r.Deep.Gone.Generations == 1 && r.Deep.Gone.Lines == 30 && r.Deep.Stored.Generations == 0,
+				"report %+v", r.Deep)
 		})
 	}
 }
@@ -119,12 +113,9 @@ func TestDeepIsHonest(t *testing.T) {
 	w.sync()
 	r := w.deep()
 	want := []control.StoredReason{{Why: "some of its lines were left out or refused", Generations: 1}}
-	if !r.Equal || r.Deep.Past.Generations != 0 || !slices.Equal(r.Deep.Why, want) || r.Deep.Stored.Lines != 9 {
-		t.Errorf("report %+v, differences %+v", r.Deep, r.Differences)
-	}
-	w.server.mu.Lock()
-	w.server.epoch = "another"
-	w.server.mu.Unlock()
+	kit.Check(t, r.Equal && r.Deep.Past.Generations == 0 && slices.Equal(r.Deep.Why, want) && r.Deep.Stored.Lines == 9,
+		"report %+v, differences %+v", r.Deep, r.Differences)
+	w.server.with(func() { w.server.epoch = "another" })
 	if r = w.deep(); r.Equal || len(r.Deep.Why) != 1 || r.Deep.Why[0].Why != "of an earlier state file" {
 		t.Errorf("with the generations under another epoch: %+v, %+v", r.Deep, r.Differences)
 	}
@@ -139,10 +130,7 @@ func TestVerifyAsksAtOnce(t *testing.T) {
 		w.write("-p/"+sessionA[:30]+string(rune('a'+i/26))+string(rune('a'+i%26))+".jsonl", records("/home/kim/shop", 0, 2))
 	}
 	w.deliver()
-	if r := w.verify(); !r.Equal || r.Files != files || !r.Proven {
-		t.Errorf("equal %v, %d files, %+v", r.Equal, r.Files, r.Differences)
-	}
-	if !slices.Equal(w.server.asks, []int{askAtOnce, 7}) {
-		t.Errorf("asked about %v transcripts at a time", w.server.asks)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Files == files && r.Proven, "equal %v, %d files, %+v", r.Equal, r.Files, r.Differences)
+	kit.Check(t, slices.Equal(w.server.asks, []int{askAtOnce, 7}), "asked about %v transcripts at a time", w.server.asks)
 }

@@ -49,14 +49,11 @@ func TestVerifyNamesLines(t *testing.T) {
 			w := newWorld(t)
 			path := w.write("-p/"+sessionA+".jsonl", text)
 			w.deliver()
-			w.server.mu.Lock()
-			c.damage(w.server.streams[sessionA][0])
-			w.server.mu.Unlock()
+			w.server.with(func() { c.damage(w.server.streams[sessionA][0]) })
 			r := w.verify()
 			c.want.SessionID, c.want.Path = sessionA, path
-			if diff := cmp.Diff([]control.FileDifference{c.want}, r.Differences); r.Equal || diff != "" {
-				t.Errorf("equal %v, differences (-want +got):\n%s", r.Equal, diff)
-			}
+			diff := cmp.Diff([]control.FileDifference{c.want}, r.Differences)
+			kit.Check(t, !r.Equal && diff == "", "equal %v, differences (-want +got):\n%s", r.Equal, diff)
 		})
 	}
 }
@@ -66,12 +63,9 @@ func TestVerifyExcludedTypes(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ExcludeTypes = []string{"noise"}
 	w.startWith("-p/"+sessionA+".jsonl", record("/home/kim/shop", 0)+"{\"type\":\"noise\"}\n"+record("/home/kim/shop", 1))
-	if r := w.verify(); !r.Equal || r.Excluded != 1 || r.Lines != 2 {
-		t.Errorf("verify: %+v", r)
-	}
-	w.server.mu.Lock()
-	delete(w.server.streams[sessionA][0].lines, 2)
-	w.server.mu.Unlock()
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Excluded == 1 && r.Lines == 2, "verify: %+v", r)
+	w.server.with(func() { delete(w.server.streams[sessionA][0].lines, 2) })
 	if r := w.verify(); r.Equal || len(r.Differences) != 1 || r.Differences[0].Missing[0].First != 2 {
 		t.Errorf("verify with line 2 lost: %+v", r)
 	}
@@ -142,12 +136,10 @@ func TestVerifyOversize(t *testing.T) {
 			}
 			w.server.mu.Unlock()
 			r := w.verify()
-			if r.Equal != (c.damage == nil) || r.Oversize != c.over || r.Lines != 5-c.over {
-				t.Errorf("equal %t, %d oversize, %d lines: %+v", r.Equal, r.Oversize, r.Lines, r.Differences)
-			}
-			if !r.Equal && (len(r.Differences) != 1 || len(r.Differences[0].Missing)+len(r.Differences[0].Differ) != 1) {
-				t.Errorf("%+v", r.Differences)
-			}
+			kit.Check(t, r.Equal == (c.damage == nil) && r.Oversize == c.over && r.Lines == 5-c.over,
+				"equal %t, %d oversize, %d lines: %+v", r.Equal, r.Oversize, r.Lines, r.Differences)
+			kit.Check(t, r.Equal || len(r.Differences) == 1 && len(r.Differences[0].Missing)+len(r.Differences[0].Differ) == 1,
+				"%+v", r.Differences)
 		})
 	}
 }
@@ -159,15 +151,11 @@ func TestVerifyLowerCap(t *testing.T) {
 	w.stop()
 	w.cfg.LineCap = 1 << 10
 	w.start()
-	if r := w.verify(); !r.Equal || r.Oversize != 1 {
-		t.Errorf("%+v", r)
-	}
-	w.server.mu.Lock()
-	w.server.streams[sessionA][0].lines[1][7] = 'z'
-	w.server.mu.Unlock()
-	if r := w.verify(); r.Equal || len(r.Differences) != 1 || len(r.Differences[0].Differ) != 1 {
-		t.Errorf("%+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Oversize == 1, "%+v", r)
+	w.server.with(func() { w.server.streams[sessionA][0].lines[1][7] = 'z' })
+	r = w.verify()
+	kit.Check(t, !r.Equal && len(r.Differences) == 1 && len(r.Differences[0].Differ) == 1, "%+v", r)
 }
 
 // TestVerifyAsterisks: asterisks stand for a secret only where secrets are masked.
@@ -200,9 +188,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 			s := w.status()
 			return s.Outbox.Entries == 6 && s.Files.Tracked == 2
 		})
-		w.server.mu.Lock()
-		w.server.refusals = 2
-		w.server.mu.Unlock()
+		w.server.with(func() { w.server.refusals = 2 })
 	})
 	w.start()
 	if _, err := w.client.Pause(t.Context(), control.PauseRequest{}); err != nil { // until the sync
@@ -210,12 +196,10 @@ func TestVerifyMeanwhile(t *testing.T) {
 	}
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	w.until("it is read", func() bool { return w.status().Outbox.Entries == 3 })
-	if r := w.verify(); !r.Equal || r.Began != 1 || r.Lines != 6 {
-		t.Errorf("%+v", r)
-	}
-	if r := w.verify(); !r.Equal || r.Began != 0 || r.Unfinished != 1 {
-		t.Errorf("half a line that was there before: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Began == 1 && r.Lines == 6, "%+v", r)
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Began == 0 && r.Unfinished == 1, "half a line that was there before: %+v", r)
 }
 
 // TestVerifyRewound compares with the generation that is on disk now, whether it begins at line 0 or behind a mark.
@@ -228,9 +212,8 @@ func TestVerifyRewound(t *testing.T) {
 		left := records("/home/kim/shop", 0, all-10)
 		kit.Must(t, os.Truncate(path, int64(len(left))))
 		w.sync()
-		if r := w.verify(); !r.Equal || r.Transcripts[0].Generation != 1 || r.Lines != int64(all-10) {
-			t.Errorf("verify after a shrink: %+v", r)
-		}
+		r := w.verify()
+		kit.Check(t, r.Equal && r.Transcripts[0].Generation == 1 && r.Lines == int64(all-10), "verify after a shrink: %+v", r)
 		kit.Equal(t, "the server's text", w.server.newest(sessionA), left)
 		w.server.mu.Lock()
 		if start := w.server.streams[sessionA][1].start; (start > 0) != (len(left) > 64<<10) || start > int64(all-10) {
@@ -270,9 +253,8 @@ func TestVerifyLastLineMeanwhile(t *testing.T) {
 		w.until("the last line arrives", func() bool { return strings.HasSuffix(w.server.newest(sessionA), last) })
 	})
 	w.deliver()
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify: %+v", r)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal, "verify: %+v", r)
 }
 
 // TestRootAway calls nothing delivered or equal while a folder that held transcripts cannot be listed.
@@ -280,17 +262,14 @@ func TestRootAway(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
 	kit.Must(t, os.Rename(w.root, w.root+".away"))
-	if r := w.sync(); r.Done || r.Reason != proof.ReasonUnreadable {
-		t.Errorf("sync without the root: %+v", r)
-	}
+	r := w.sync()
+	kit.Check(t, !r.Done && r.Reason == proof.ReasonUnreadable, "sync without the root: %+v", r)
 	if r := w.verify(); r.Equal || r.Incomplete == "" {
 		t.Errorf("verify without the root: %+v", r)
 	}
 	kit.Must(t, os.Rename(w.root+".away", w.root))
-	if r := w.sync(); !r.Done {
-		t.Errorf("sync with the root back: %+v", r)
-	}
-	if r := w.verify(); !r.Equal {
-		t.Errorf("verify with the root back: %+v", r)
-	}
+	r = w.sync()
+	kit.Check(t, r.Done, "sync with the root back: %+v", r)
+	v := w.verify()
+	kit.Check(t, v.Equal, "verify with the root back: %+v", v)
 }

@@ -38,8 +38,7 @@ func newWorld(t *testing.T) *world {
 // newSerialWorld is newWorld for a test that has the process to itself, and for each world of one that has several.
 func newSerialWorld(t *testing.T) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ccship") // short: the socket lies in it
-	kit.Must(t, err)
+	dir := kit.Value(os.MkdirTemp("", "ccship"))(t) // short: the socket lies in it
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w := &world{t: t, server: newMemServer(), root: filepath.Join(dir, "claude", "projects")}
 	kit.Must(t, os.MkdirAll(w.root, 0o700))
@@ -72,9 +71,7 @@ func (w *world) start() {
 		}
 		stopped = true
 		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("Run: %v", err)
-		}
+		kit.NoError(w.t, "Run", <-ended)
 	}
 	w.t.Cleanup(w.stop)
 	w.client = control.DialPatiently(w.cfg.Socket)
@@ -141,31 +138,24 @@ func (w *world) restart() {
 
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
-	r, err := w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})
-	kit.Must(w.t, err)
-	return r
+	return kit.Value(w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()}))(w.t)
 }
 
 func (w *world) verify() control.VerifyReport {
 	w.t.Helper()
-	r, err := w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil)
-	kit.Must(w.t, err)
-	return r
+	return kit.Value(w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil))(w.t)
 }
 
 func (w *world) status() control.Status {
 	w.t.Helper()
-	s, err := w.client.Status(context.Background())
-	kit.Must(w.t, err)
-	return s
+	return kit.Value(w.client.Status(context.Background()))(w.t)
 }
 
 func TestOneDaemonPerState(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	if err := Run(context.Background(), w.cfg); !errors.Is(err, ErrAlreadyRunning) {
-		t.Errorf("a second Run: %v, want ErrAlreadyRunning", err)
-	}
+	err := Run(context.Background(), w.cfg)
+	kit.Check(t, errors.Is(err, ErrAlreadyRunning), "a second Run: %v, want ErrAlreadyRunning", err)
 }
 
 // TestStoppedWhileItOpens: a daemon that is stopped before it has opened its state ends well.
@@ -173,7 +163,5 @@ func TestStoppedWhileItOpens(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, w.cfg); err != nil {
-		t.Errorf("run: %v", err)
-	}
+	kit.NoError(t, "run", run(ctx, w.cfg))
 }

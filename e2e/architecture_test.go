@@ -256,9 +256,8 @@ func TestHouseWorkflows(t *testing.T) {
 				"%s, %s: runs another workflow, or all its steps have the key", file, name)
 			for _, step := range job.Steps {
 				uses, is := step["uses"].(string)
-				if is && (!pinned.MatchString(uses) || hasKey(step)) {
-					t.Errorf("%s, %s: %s is at no commit, or has the key", file, name, uses)
-				}
+				kit.Check(t, !is || pinned.MatchString(uses) && !hasKey(step),
+					"%s, %s: %s is at no commit, or has the key", file, name, uses)
 			}
 		}
 	}

@@ -21,9 +21,7 @@ func TestCaptureTerminal(t *testing.T) {
 	at.types("hello\r")
 	at.writes("read hello")
 	<-at.ended
-	if strings.Contains(at.shown.String(), "caught 2") {
-		t.Errorf("Ctrl-C came twice: %q", at.shown.String())
-	}
+	kit.Check(t, !strings.Contains(at.shown.String(), "caught 2"), "Ctrl-C came twice: %q", at.shown.String())
 	after, err := unix.IoctlGetTermios(int(at.tty.Fd()), unix.TCGETS)
 	kit.Check(t, err == nil && *after == *at.before, "the terminal is %+v and was %+v: %v", after, at.before, err)
 	s.same(s.session, s.path)

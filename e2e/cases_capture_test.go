@@ -92,9 +92,8 @@ func TestCaptureStdin(t *testing.T) {
 	var stdout, stderr strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("a\x00b\n"), &stdout, &stderr
 	must(t, cmd.Run())
-	if stdout.String() != "a\x00b\n" || stderr.String() != "said\n" {
-		t.Errorf("stdout %q, stderr %q", stdout.String(), stderr.String())
-	}
+	kit.Check(t, stdout.String() == "a\x00b\n" && stderr.String() == "said\n",
+		"stdout %q, stderr %q", stdout.String(), stderr.String())
 	s.same(s.session, s.path)
 }
 
@@ -157,9 +156,7 @@ func TestCaptureSignals(t *testing.T) {
 			eventually(t, "the command runs", 5*time.Minute, func() bool { _, err := os.Stat(s.dir + "/ready"); return err == nil })
 			p.Signal(c.signal)
 			<-p.Done()
-			if p.Code() != c.code {
-				t.Errorf("exit %d, want %d: %s", p.Code(), c.code, p.Log)
-			}
+			kit.Check(t, p.Code() == c.code, "exit %d, want %d: %s", p.Code(), c.code, p.Log)
 			s.same(s.session, s.path)
 		})
 	}
@@ -187,9 +184,8 @@ func TestCaptureTwice(t *testing.T) {
 	<-first.Done()
 	must(t, os.WriteFile(s.dir+"/write", nil, 0o600))
 	<-second.Done()
-	if first.Code()+second.Code() != 0 || first.Log.String()+second.Log.String() != "" {
-		t.Errorf("exit %d, %q; exit %d, %q", first.Code(), first.Log, second.Code(), second.Log)
-	}
+	kit.Check(t, first.Code()+second.Code() == 0 && first.Log.String()+second.Log.String() == "",
+		"exit %d, %q; exit %d, %q", first.Code(), first.Log, second.Code(), second.Log)
 	s.same(s.session, s.path)
 }
 
@@ -300,9 +296,7 @@ func TestCaptureKeepsSecrets(t *testing.T) {
 			return err
 		}
 		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v", path, info.Mode())
-		}
+		kit.Check(t, err != nil || info.Mode().Perm()&0o077 == 0, "%s: %v", path, info.Mode())
 		if err == nil && info.Mode().IsRegular() {
 			raw = append(raw, w.read(path)...)
 		}

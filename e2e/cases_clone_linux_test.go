@@ -52,9 +52,8 @@ func (r *rolledBack) shownAs(name string) {
 	r.t.Helper()
 	for session, path := range r.paths {
 		got := r.exact.raw(session, "?machine="+url.QueryEscape(name))
-		if want := r.read(path); !bytes.Equal(got, want) {
-			r.t.Errorf("%s of %s: %s", session, name, firstDifference(got, want))
-		}
+		want := r.read(path)
+		kit.Check(r.t, bytes.Equal(got, want), "%s of %s: %s", session, name, firstDifference(got, want))
 	}
 }
 

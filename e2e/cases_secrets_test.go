@@ -172,9 +172,8 @@ func TestSecretsStayHere(t *testing.T) {
 	w.addAndSync(path, c.even(2, 500))
 	w.verified()
 	rewound := w.exact.raw(c.session, "")
-	if first := firstLines(raw, 200); !bytes.HasPrefix(rewound, first) {
-		t.Errorf("after a rewind: %s", firstDifference(rewound, first))
-	}
+	first := firstLines(raw, 200)
+	kit.Check(t, bytes.HasPrefix(rewound, first), "after a rewind: %s", firstDifference(rewound, first))
 	w.d.MustStop(t)
 	must(t, os.RemoveAll(w.state()))
 	w.startAndSync()

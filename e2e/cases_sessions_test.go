@@ -141,9 +141,8 @@ func TestRestoreRefusesLive(t *testing.T) {
 			code = 1
 		}
 		out := w.ccship("restore", c.session)
-		if out.code != code || live && !strings.Contains(out.stderr, "is live: process") {
-			t.Errorf("pid %d: exit %d, want %d: %s%s", pid, out.code, code, out.stdout, out.stderr)
-		}
+		kit.Check(t, out.code == code && (!live || strings.Contains(out.stderr, "is live: process")),
+			"pid %d: exit %d, want %d: %s%s", pid, out.code, code, out.stdout, out.stderr)
 		must(t, os.Remove(entry))
 	}
 	out := w.ccship("restore", c.session)
@@ -163,10 +162,10 @@ func TestLost(t *testing.T) {
 	content := w.read(path)
 	must(t, os.Remove(path))
 	out := w.ccship("list", "--lost")
-	if out.code != 0 || !strings.Contains(out.stdout, "deadbeef-0000") || !strings.Contains(out.stdout, "gone [31mprompt") ||
-		strings.Contains(out.stdout, "kept") || !strings.Contains(out.stdout, c.session) {
-		t.Errorf("lost: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	kit.Check(t, out.code == 0 && strings.Contains(out.stdout, "deadbeef-0000") &&
+		strings.Contains(out.stdout, "gone [31mprompt") && !strings.Contains(out.stdout, "kept") &&
+		strings.Contains(out.stdout, c.session),
+		"lost: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	w.restore(0, c.session)
 	w.equal(path, content)
 	out = w.ccship("list", "--lost")

@@ -138,17 +138,15 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 	}
 	here := w.checkpoints(sessionA)
 	for _, p := range here {
-		if !strings.HasPrefix(p.ID, "cp-") || p.SessionID != sessionA || p.TokenBudget != 167_000 && p.TriggerType != "compact" || p.Summary == "" || p.ContextHash == "" {
-			t.Errorf("%+v", p)
-		}
+		kit.Check(t, strings.HasPrefix(p.ID, "cp-") && p.SessionID == sessionA &&
+			(p.TokenBudget == 167_000 || p.TriggerType == "compact") && p.Summary != "" && p.ContextHash != "",
+			"%+v", p)
 	}
 	kit.Check(t, here[2].TokensUsed == 136_940 && here[1].TokensUsed == 151_970 && here[0].TokensUsed == 167_100,
 		"tokens: %+v", here)
 	w.sync()
 	there := w.arrived(sessionA)
-	if triggers(there) != triggers(here) {
-		t.Errorf("the server has %q, want %q", triggers(there), triggers(here))
-	}
+	kit.Check(t, triggers(there) == triggers(here), "the server has %q, want %q", triggers(there), triggers(here))
 	for i := range min(len(here), len(there)) {
 		kit.Check(t, here[i].ID == there[i].ID && here[i].Summary == there[i].Summary && here[i].ContextHash == there[i].ContextHash,
 			"the server has %+v, want %+v", there[i], here[i])
@@ -193,9 +191,8 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 	w.add(path, c.returns("toolu_1", strings.Repeat("line of the file\n", 100), false))
 	w.addAndSync(path, c.says(12_000, "second"))
 	total, list := w.messages(sessionA)
-	if texts(list) != "one | first | two | tool_complete:Read | second" {
-		t.Errorf("after the turn: %q of %d", texts(list), total)
-	}
+	kit.Check(t, texts(list) == "one | first | two | tool_complete:Read | second",
+		"after the turn: %q of %d", texts(list), total)
 	tool := list[slices.IndexFunc(list, func(m message) bool { return m.ToolName != "" })]
 	kit.Check(t, string(tool.ToolInput) == `{"file_path":"/x/y.go"}` && strings.HasSuffix(tool.Output, "(1700 chars total)") && tool.Success != nil && *tool.Success,
 		"the tool call is %+v", tool)
@@ -203,19 +200,16 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 	// The user goes back behind "one", and says something else.
 	c.leaf = middle
 	w.addAndSync(path, c.turn(10_500, "other", "way"))
-	if _, list := w.messages(sessionA); texts(list) != "one | first | other | way" {
-		t.Errorf("after a rewind: %q", texts(list))
-	}
+	_, list = w.messages(sessionA)
+	kit.Check(t, texts(list) == "one | first | other | way", "after a rewind: %q", texts(list))
 	// The file is cut, as after a withdrawn message.
 	must(t, os.WriteFile(path, firstLines(before, 2), 0o600))
 	w.sync()
-	if _, list := w.messages(sessionA); texts(list) != "one | first" {
-		t.Errorf("after the file was cut: %q", texts(list))
-	}
+	_, list = w.messages(sessionA)
+	kit.Check(t, texts(list) == "one | first", "after the file was cut: %q", texts(list))
 	w.addAndSync(path, bytes.ReplaceAll(c.turn(10_700, "third", "try"), []byte(`"parentUuid":null`), []byte(`"parentUuid":"`+middle+`"`)))
-	if n, list := w.messages(sessionA, "--limit", "2"); len(list) > 2 || n < 4 || !strings.HasSuffix(texts(list), "try") {
-		t.Errorf("the newest two: %q", texts(list))
-	}
+	n, list := w.messages(sessionA, "--limit", "2")
+	kit.Check(t, len(list) <= 2 && n >= 4 && strings.HasSuffix(texts(list), "try"), "the newest two: %q", texts(list))
 	w.forked(path)
 	w.verified()
 }
@@ -229,9 +223,8 @@ func (w *world) forked(path string) {
 	w.addAndSync(fork, f.turn(11_000, "forked", "on"))
 	_, was := w.messages(sessionA)
 	_, is := w.messages(sessionB)
-	if !strings.HasSuffix(texts(is), "forked | on") || strings.Contains(texts(was), "forked") {
-		w.t.Errorf("the fork says %q, its origin %q", texts(is), texts(was))
-	}
+	kit.Check(w.t, strings.HasSuffix(texts(is), "forked | on") && !strings.Contains(texts(was), "forked"),
+		"the fork says %q, its origin %q", texts(is), texts(was))
 }
 
 // TestMessagesStayBounded says a thousand things: two hundred are kept.
@@ -251,9 +244,8 @@ func TestMessagesStayBounded(t *testing.T) {
 	kit.Check(t, total == 200 && len(list) == 200, "%d messages are kept, %d shown, want 200", total, len(list))
 	w.look("", 0, "messages", sessionA, "--clear")
 	w.addAndSync(path, c.turn(10_000, "after", "all"))
-	if _, list := w.messages(sessionA); texts(list) != "after | all" {
-		t.Errorf("after clear: %q", texts(list))
-	}
+	_, list = w.messages(sessionA)
+	kit.Check(t, texts(list) == "after | all", "after clear: %q", texts(list))
 }
 
 // documentVersion is what the tests read of the server's.

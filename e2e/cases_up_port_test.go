@@ -30,9 +30,8 @@ func TestUpOnAnothersPort(t *testing.T) {
 	must(t, err)
 	again := h.launch(kit.Program(t, "ccship"), "up")
 	eventually(t, "up ends, for another user's server listens", time.Minute, again.Ended)
-	if again.Code() != 1 || !strings.Contains(again.Log.String(), "taken") {
-		t.Errorf("exit %d: %s", again.Code(), again.Log)
-	}
+	kit.Check(t, again.Code() == 1 && strings.Contains(again.Log.String(), "taken"),
+		"exit %d: %s", again.Code(), again.Log)
 	log := taken.Log.String()
 	kit.Check(t, !strings.Contains(log, "/api/"), "the other user's server was asked:\n%s", log)
 }

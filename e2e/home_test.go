@@ -164,9 +164,8 @@ func (h *home) look(want string, code int, args ...string) outcome {
 // equal demands the content of a file.
 func (h *home) equal(path string, want []byte) {
 	h.t.Helper()
-	if got := h.read(path); !bytes.Equal(got, want) {
-		h.t.Errorf("%s: %s", path, firstDifference(got, want))
-	}
+	got := h.read(path)
+	kit.Check(h.t, bytes.Equal(got, want), "%s: %s", path, firstDifference(got, want))
 }
 
 func (h *home) runProgram(program string, args ...string) outcome {

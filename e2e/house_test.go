@@ -202,9 +202,7 @@ func importGraph(t *testing.T, system string) []node {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
-	}
+	kit.Require(t, err == nil, "go list: %v\n%s", err, stderr.String())
 	var graph []node
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var n node

@@ -89,9 +89,8 @@ func (w *way) check() {
 			"%s: the database lost what it had acknowledged: %s", w.name, code)
 	}
 	for _, f := range w.files {
-		if got, want := w.server.raw(f.session, ""), w.read(f.path); !bytes.Equal(got, want) {
-			w.t.Errorf("%s: %s: %s", w.name, f.session, firstDifference(got, want))
-		}
+		got, want := w.server.raw(f.session, ""), w.read(f.path)
+		kit.Check(w.t, bytes.Equal(got, want), "%s: %s: %s", w.name, f.session, firstDifference(got, want))
 	}
 	for _, args := range [][]string{{"verify"}, {"verify", "--deep"}} {
 		w.look("", 0, args...)

@@ -73,9 +73,8 @@ func (c *cluster) during(what string, trouble func(round int)) {
 	c.look("", 0, "sync", "--wait", "--timeout", "15m")
 	for _, s := range c.servers {
 		for _, f := range c.files {
-			if got, want := s.raw(f.session, ""), c.read(f.path); !bytes.Equal(got, want) {
-				c.t.Errorf("%s: %s", f.session, firstDifference(got, want))
-			}
+			got, want := s.raw(f.session, ""), c.read(f.path)
+			kit.Check(c.t, bytes.Equal(got, want), "%s: %s", f.session, firstDifference(got, want))
 		}
 	}
 	c.look("", 0, "verify", "--deep")

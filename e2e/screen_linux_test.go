@@ -75,9 +75,7 @@ func (s *seat) resize() {
 // sees waits until words are on the screen.
 func (s *seat) sees(words string) {
 	s.t.Helper()
-	if !s.shows(words, 12*time.Minute) {
-		s.t.Fatalf("never seen: %q in %q", words, kit.Tail(s.shown.String(), 4000))
-	}
+	kit.Require(s.t, s.shows(words, 12*time.Minute), "never seen: %q in %q", words, kit.Tail(s.shown.String(), 4000))
 }
 
 // finds types a query and waits until words are on the screen. A server that takes more than five seconds is not asked

@@ -90,9 +90,8 @@ func TestHouseLines(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			n++
 			long := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 120 && !strings.Contains(line, "//nolint:lll ")
-			if long && !strings.HasSuffix(name, "_test.go") && !tables.MatchString(name) {
-				t.Errorf("%s:%d is longer than 120 characters", name, n)
-			}
+			kit.Check(t, !long || strings.HasSuffix(name, "_test.go") || tables.MatchString(name),
+				"%s:%d is longer than 120 characters", name, n)
 		}
 	}
 }

@@ -108,9 +108,8 @@ func (w *world) holds(stream string, content []byte) {
 		}
 		return
 	}
-	if got := w.exact.raw(stream, ""); !bytes.Equal(got, content) {
-		w.t.Errorf("%s: %s", stream, firstDifference(got, content))
-	}
+	got := w.exact.raw(stream, "")
+	kit.Check(w.t, bytes.Equal(got, content), "%s: %s", stream, firstDifference(got, content))
 }
 
 // earlier demands that ccship-server still has an older generation of a stream.
@@ -119,9 +118,8 @@ func (w *world) earlier(stream string, gen int, content []byte) {
 	if w.exact == nil {
 		return
 	}
-	if got := w.exact.raw(stream, generation(gen)); !bytes.Equal(got, content) {
-		w.t.Errorf("%s, generation %d: %s", stream, gen, firstDifference(got, content))
-	}
+	got := w.exact.raw(stream, generation(gen))
+	kit.Check(w.t, bytes.Equal(got, content), "%s, generation %d: %s", stream, gen, firstDifference(got, content))
 }
 
 // generations is the number of generations ccship-server has of a stream.

@@ -115,8 +115,7 @@ func TestHookAsksTheNext(t *testing.T) {
 		cmd := patient(t, "post-tool-use", "HOME="+home, "XDG_RUNTIME_DIR="+runtime)
 		cmd.Stdin = strings.NewReader(newInput)
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), c.want) || c.want == "" && len(out) > 0 {
-			t.Errorf("%s: it prints %q, %v; want %q", c.name, out, err, c.want)
-		}
+		kit.Check(t, err == nil && strings.Contains(string(out), c.want) && (c.want != "" || len(out) == 0),
+			"%s: it prints %q, %v; want %q", c.name, out, err, c.want)
 	}
 }

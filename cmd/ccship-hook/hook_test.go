@@ -153,9 +153,8 @@ func outputOf(t *testing.T, cmd *exec.Cmd, socket string, stdin io.Reader, env [
 			_ = pipe.Close()
 		}()
 	}
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
-		t.Errorf("hook %s: %v, stderr %q", cmd.Args, err, stderr.String())
-	}
+	err := cmd.Run()
+	kit.Check(t, err == nil && stderr.Len() == 0, "hook %s: %v, stderr %q", cmd.Args, err, stderr.String())
 	return stdout.String()
 }
 

@@ -20,8 +20,7 @@ func TestFoundText(t *testing.T) {
 	text := func(doc map[string]any) string {
 		t.Helper()
 		out := kit.Value(json.Marshal(doc))(t)
-		answer := kit.Value(foundText(out))(t)
-		return answer
+		return kit.Value(foundText(out))(t)
 	}
 	got := text(map[string]any{"total": 2, "missing": []string{"gift"}, "notes": []string{"a: is no filter"}, "sessions": []any{
 		map[string]any{"session": "s-1", "user": "kim", "project": "shop", "title": "Fix\nit", "missing": []string{"gift"},

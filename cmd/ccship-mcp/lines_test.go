@@ -127,9 +127,7 @@ func TestUnfinishedLine(t *testing.T) {
 	_, err := io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`)
 	kit.Must(t, err)
 	kit.Must(t, r.in.Close())
-	if !r.out.Scan() || !strings.Contains(r.out.Text(), "-32700") {
-		t.Errorf("answered with %q", r.out.Text())
-	}
+	kit.Check(t, r.out.Scan() && strings.Contains(r.out.Text(), "-32700"), "answered with %q", r.out.Text())
 	err = cmd.Wait()
 	kit.Check(t, err == nil, "it ends with %v", err)
 }

@@ -21,9 +21,7 @@ func TestCompose(t *testing.T) {
 	readYAML(t, "../../packaging/compose/compose.yaml", &main)
 	server := main.Services["server"]
 	c, flags, err := newRoot().Find(server.Command)
-	if err != nil || c.Name() != "serve" {
-		t.Fatalf("%q is %v, %v", server.Command, c.Name(), err)
-	}
+	kit.Require(t, err == nil && c.Name() == "serve", "%q is %v, %v", server.Command, c.Name(), err)
 	kit.Must(t, c.ParseFlags(flags))
 	for _, p := range server.Ports {
 		kit.Check(t, strings.HasPrefix(p, "127.0.0.1:"), "port %s is open to others", p)

@@ -24,10 +24,9 @@ func TestForgetOneUsers(t *testing.T) {
 		kit.Require(t, err == nil, "%s: %v", name, err)
 	}
 	_, words := tool(t, exitFailed, "forget", "s", "--yes", "--store", at)
-	if !strings.Contains(words, "several users") || !strings.Contains(words, "hint: add --user") ||
-		!strings.Contains(words, "ann") || !strings.Contains(words, "bob") {
-		t.Errorf("forget either: %s", words)
-	}
+	kit.Check(t, strings.Contains(words, "several users") && strings.Contains(words, "hint: add --user") &&
+		strings.Contains(words, "ann") && strings.Contains(words, "bob"),
+		"forget either: %s", words)
 	tool(t, exitFailed, "forget", "s", "--yes", "--user", "eve", "--store", at)
 	tool(t, 0, "forget", "s", "--yes", "--user", "bob", "--store", at)
 	for name, want := range map[string]int{"ann": 200, "bob": 404} {

@@ -58,16 +58,13 @@ func TestHostileNames(t *testing.T) {
 			ended = ended || strings.Contains(all, "with it ended: keys \"made") && strings.Contains(all, "now disabled: \"eve") &&
 				strings.Contains(all, "--enable")
 			for _, r := range all {
-				if r != '\n' && r != '\t' && term.Steers(r) {
-					t.Fatalf("%q %q prints %q:\n%q", args, more, r, all)
-				}
+				kit.Require(t, r == '\n' || r == '\t' || !term.Steers(r), "%q %q prints %q:\n%q", args, more, r, all)
 			}
 			for line := range strings.Lines(all) {
 				kit.Check(t, !strings.HasPrefix(line, "INJECTED"), "%q: a line is not ours:\n%s", args, all)
 			}
-			if more != nil && out.Len() > 0 && !json.Valid([]byte(out.String())) {
-				t.Errorf("%q prints no JSON: %s", args, out.String())
-			}
+			kit.Check(t, more == nil || out.Len() == 0 || json.Valid([]byte(out.String())),
+				"%q prints no JSON: %s", args, out.String())
 		}
 	}
 	kit.Check(t, ended, "revoking a key does not say what ended with it")
@@ -81,9 +78,8 @@ func TestPrintsThroughTerm(t *testing.T) {
 	for _, file := range files {
 		text := kit.Value(os.ReadFile(file))(t)
 		for _, past := range []string{"fmt.Fprint", "fmt.Print", "os.Stdout", "os.Stderr", "tabwriter"} {
-			if !strings.HasSuffix(file, "_test.go") && file != "main.go" && strings.Contains(string(text), past) {
-				t.Errorf("%s prints with %s", file, past)
-			}
+			kit.Check(t, strings.HasSuffix(file, "_test.go") || file == "main.go" || !strings.Contains(string(text), past),
+				"%s prints with %s", file, past)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func TestServeWhileMigrating(t *testing.T) {
 		a := kit.Value(http.Get("http://" + address + path))(t)
 		body, err := io.ReadAll(a.Body)
 		a.Body.Close()
-		if err != nil || a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !json.Valid(body) ||
-			!strings.Contains(string(body), want) || !strings.Contains(string(body), "another server updates the schema") {
-			t.Errorf("%s: %d %v %s %v", path, a.StatusCode, a.Header, body, err)
-		}
+		kit.Check(t, err == nil && a.StatusCode == http.StatusServiceUnavailable && a.Header.Get("Retry-After") != "" &&
+			json.Valid(body) && strings.Contains(string(body), want) &&
+			strings.Contains(string(body), "another server updates the schema"),
+			"%s: %d %v %s %v", path, a.StatusCode, a.Header, body, err)
 	}
 	expectTold(t, told, "EXTEND_TIMEOUT_USEC=")
 	kit.Must(t, other())

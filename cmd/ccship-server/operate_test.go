@@ -23,9 +23,8 @@ import (
 func tool(t *testing.T, want int, args ...string) (out, words string) {
 	t.Helper()
 	var o, w bytes.Buffer
-	if code := run(t.Context(), args, &o, &w); code != want {
-		t.Fatalf("%q: exit %d, want %d: %s%s", args, code, want, o.String(), w.String())
-	}
+	code := run(t.Context(), args, &o, &w)
+	kit.Require(t, code == want, "%q: exit %d, want %d: %s%s", args, code, want, o.String(), w.String())
 	return o.String(), w.String()
 }
 
@@ -52,9 +51,8 @@ func TestOperate(t *testing.T) {
 	// Backups are of one moment, while lines come in.
 	copyOf := filepath.Join(t.TempDir(), "copy.db")
 	p.whileSending(t, key, "s1", 20, func() { tool(t, 0, "backup", "--to", copyOf, "--store", at) })
-	if info, err := os.Stat(copyOf); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the backup is %v, %v", info.Mode(), err)
-	}
+	info, err := os.Stat(copyOf)
+	kit.Check(t, err == nil && info.Mode().Perm()&0o077 == 0, "the backup is %v, %v", info.Mode(), err)
 	restored := filepath.Join(t.TempDir(), "restored.db")
 	tool(t, 0, "restore", "--from", copyOf, "--store", "sqlite:"+restored)
 	_, words := tool(t, 0, "verify", "--store", "sqlite:"+restored)

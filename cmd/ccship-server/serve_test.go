@@ -172,9 +172,7 @@ func TestStoppedWhileItOpens(t *testing.T) {
 	cancel()
 	var out, words bytes.Buffer
 	code := run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + filepath.Join(t.TempDir(), "server.db")}, &out, &words)
-	if code != 0 {
-		t.Errorf("exit %d, %s", code, words.String())
-	}
+	kit.Check(t, code == 0, "exit %d, %s", code, words.String())
 }
 
 func TestPortTaken(t *testing.T) {
@@ -183,7 +181,6 @@ func TestPortTaken(t *testing.T) {
 	var out, words bytes.Buffer
 	code := run(t.Context(), []string{"serve", "--listen", ln.Addr().String(),
 		"--store", "sqlite:" + filepath.Join(t.TempDir(), "server.db")}, &out, &words)
-	if code != exitFailed || !strings.Contains(words.String(), "hint: choose another with --listen") {
-		t.Errorf("exit %d, %s", code, words.String())
-	}
+	kit.Check(t, code == exitFailed && strings.Contains(words.String(), "hint: choose another with --listen"),
+		"exit %d, %s", code, words.String())
 }

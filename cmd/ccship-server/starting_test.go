@@ -26,10 +26,10 @@ func TestStarting(t *testing.T) {
 	}
 	s.Say("the schema is updated")
 	a, body := ask(t, base+"/api/conversations", `{"session_id":"s","entries":[]}`)
-	if a.StatusCode != http.StatusServiceUnavailable || a.Header.Get("Retry-After") != retryAfter || a.Header.Get("Ccship-Protocol") != "1" ||
-		!strings.Contains(string(body), "the schema is updated") || strings.Contains(string(body), "success") {
-		t.Errorf("a request: %d %v %s", a.StatusCode, a.Header, body)
-	}
+	kit.Check(t, a.StatusCode == http.StatusServiceUnavailable && a.Header.Get("Retry-After") == retryAfter &&
+		a.Header.Get("Ccship-Protocol") == "1" && strings.Contains(string(body), "the schema is updated") &&
+		!strings.Contains(string(body), "success"),
+		"a request: %d %v %s", a.StatusCode, a.Header, body)
 	kit.Must(t, stop())
 	real := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)

@@ -176,9 +176,8 @@ func TestHostileTexts(t *testing.T) {
 				if strings.Contains(out+words, "INJECTED") {
 					shown++
 				}
-				if code == show.ExitUsage && strings.Contains(words, "unknown") && !strings.Contains(strings.Join(command, ""), hostileText) {
-					t.Errorf("%q is no command: %s", command, words)
-				}
+				kit.Check(t, code != show.ExitUsage || !strings.Contains(words, "unknown") || strings.Contains(strings.Join(command, ""), hostileText),
+					"%q is no command: %s", command, words)
 				code, out, _ = inProcess(t, append(args, "--json")...)
 				if code != show.ExitUsage && command[0] != "__complete" {
 					checkExact(t, command, out)

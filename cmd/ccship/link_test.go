@@ -85,10 +85,10 @@ func TestLinkSession(t *testing.T) {
 		t.Setenv("CLAUDE_CODE_SESSION_ID", test.env)
 		l.reqs = nil
 		code, out, words := inProcess(t, append([]string{"link", "add", "a.md", "b.md", "--socket", socket}, test.args...)...)
-		if code != show.ExitOK || out != "" || len(l.reqs) != 2 || l.reqs[0].Session != test.want || l.reqs[1].Path != "b.md" ||
-			l.reqs[0].Base != filepath.Join(here, "shop", "docs") || strings.Contains(words, "newest") != test.words {
-			t.Errorf("%q %v: exit code %d, %+v\n%s", test.env, test.args, code, l.reqs, words)
-		}
+		kit.Check(t, code == show.ExitOK && out == "" && len(l.reqs) == 2 && l.reqs[0].Session == test.want &&
+			l.reqs[1].Path == "b.md" && l.reqs[0].Base == filepath.Join(here, "shop", "docs") &&
+			strings.Contains(words, "newest") == test.words,
+			"%q %v: exit code %d, %+v\n%s", test.env, test.args, code, l.reqs, words)
 	}
 	l.sessions = l.sessions[:4]
 	if code, _, words := inProcess(t, "link", "list", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "no session was started in") {

@@ -37,9 +37,7 @@ func TestMain(m *testing.M) {
 func TestHelpGroups(t *testing.T) {
 	a := app{}
 	for _, c := range a.root().Commands() {
-		if c.GroupID == "" && !c.Hidden {
-			t.Errorf("%q is in no group", c.Name())
-		}
+		kit.Check(t, c.GroupID != "" || c.Hidden, "%q is in no group", c.Name())
 	}
 }
 

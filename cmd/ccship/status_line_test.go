@@ -65,9 +65,8 @@ func TestStatusLine(t *testing.T) {
 		{kit.Socket(t), []string{"--log-level", "loud"}, show.ExitUsage, "ccship: off, mistake in the configuration\n"},
 	} {
 		code, out, words := inProcess(t, append(test.args, "status", "--line", "--socket", test.socket)...)
-		if code != test.code || words != "" || test.want != "" && out != test.want {
-			t.Errorf("%v: exit code %d, %q, stderr %q", test, code, out, words)
-		}
+		kit.Check(t, code == test.code && words == "" && (test.want == "" || out == test.want),
+			"%v: exit code %d, %q, stderr %q", test, code, out, words)
 		kit.Check(t, strings.Count(out, "\n") == 1 && utf8.RuneCountInString(strings.TrimSuffix(out, "\n")) <= 80,
 			"%v: %q is no short line", test, out)
 	}

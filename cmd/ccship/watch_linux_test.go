@@ -62,9 +62,8 @@ func TestWatchLines(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	want := []string{"watching, 132 transcripts, 0 waiting, 48 211 sent", "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"}
 	for i, line := range want {
-		if !lines.Scan() || !strings.HasSuffix(lines.Text(), " "+line) {
-			t.Fatalf("line %d is %q, want %q", i, lines.Text(), line)
-		}
+		kit.Require(t, lines.Scan() && strings.HasSuffix(lines.Text(), " "+line),
+			"line %d is %q, want %q", i, lines.Text(), line)
 		d.set(showtest.Statuses()["importing"])
 	}
 	kit.Must(t, cmd.Process.Signal(os.Interrupt))

@@ -43,8 +43,7 @@ func (h *home) write(name, text string, mode os.FileMode) string {
 
 func (h *home) load(flags map[string]string) Config {
 	h.t.Helper()
-	c := kit.Value(Load(flags, h.lookup))(h.t)
-	return c
+	return kit.Value(Load(flags, h.lookup))(h.t)
 }
 
 func TestDefaults(t *testing.T) {

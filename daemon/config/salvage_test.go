@@ -46,9 +46,8 @@ func TestSalvage(t *testing.T) {
 			c, err := Salvage(flags, homeOnly(home))
 			kit.Check(t, filepath.ToSlash(c.Socket) == "/run/s" && c.Path == path && c.Watch == "auto" && c.OutboxCap != 0,
 				"%+v", c)
-			if (err == nil) != (test.mistake == "") || err != nil && !strings.Contains(err.Error(), test.mistake) {
-				t.Errorf("error %v, want %q", err, test.mistake)
-			}
+			kit.Check(t, (err == nil) == (test.mistake == "") && (err == nil || strings.Contains(err.Error(), test.mistake)),
+				"error %v, want %q", err, test.mistake)
 		})
 	}
 }

@@ -24,9 +24,7 @@ func TestListenModes(t *testing.T) {
 	}
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		info, err := os.Lstat(name)
-		if err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
-		}
+		kit.Check(t, err == nil && info.Mode().Perm() == want, "%s: %v %v, want %v", name, info.Mode(), err, want)
 	}
 }
 

@@ -96,10 +96,9 @@ func TestContact(t *testing.T) {
 			}
 			s.Probe(t.Context(), true)
 			got := s.listedOwn(t)
-			if got.State != test.state || got.Kind != test.kind || got.Probe == nil || got.Probe.Kind != test.kind ||
-				got.Probe.OK != (test.kind == "") || (got.LastContactAt != nil) != got.Probe.OK {
-				t.Errorf("%+v, probe %+v", got, got.Probe)
-			}
+			kit.Check(t, got.State == test.state && got.Kind == test.kind && got.Probe != nil && got.Probe.Kind == test.kind &&
+				got.Probe.OK == (test.kind == "") && (got.LastContactAt != nil) == got.Probe.OK,
+				"%+v, probe %+v", got, got.Probe)
 		})
 	}
 }
@@ -121,10 +120,9 @@ func TestContactLost(t *testing.T) {
 	s.later(time.Hour)
 	s.Probe(t.Context(), true)
 	got := s.listedOwn(t)
-	if got.State != outbox.StateRetrying || got.Kind != outbox.KindUnreachable || got.Probe.OK ||
-		!got.LastContactAt.Equal(before.Add(-time.Hour)) || got.ContactAge < 3599 {
-		t.Errorf("%+v, probe %+v", got, got.Probe)
-	}
+	kit.Check(t, got.State == outbox.StateRetrying && got.Kind == outbox.KindUnreachable && !got.Probe.OK &&
+		got.LastContactAt.Equal(before.Add(-time.Hour)) && got.ContactAge >= 3599,
+		"%+v, probe %+v", got, got.Probe)
 }
 
 // TestContactShared: many askers share one probe; those who do not wait have one each ten seconds.

@@ -165,8 +165,7 @@ func TestPause(t *testing.T) {
 
 func loadPause(t *testing.T, s *Servers) *Pause {
 	t.Helper()
-	p := kit.Value(LoadPause(t.Context(), s.State, s, s.Log))(t)
-	return p
+	return kit.Value(LoadPause(t.Context(), s.State, s, s.Log))(t)
 }
 
 // Until a server has answered this run, what it announced to an earlier one holds: a comparison right after the start

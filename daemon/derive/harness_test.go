@@ -215,8 +215,7 @@ func (h *harness) id(session string) tail.FileID {
 // messages asks for a session's message log.
 func (h *harness) messages(session string) control.Messages {
 	h.t.Helper()
-	m := kit.Value(h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{}))(h.t)
-	return m
+	return kit.Value(h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{}))(h.t)
 }
 
 // emptyState removes what buckets of the closed state hold.

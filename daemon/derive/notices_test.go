@@ -149,9 +149,8 @@ func TestHooksAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got.Load() != 3 || introductions.Load() != 1 {
-		t.Errorf("%d notices and %d introductions were handed over, want 3 and 1", got.Load(), introductions.Load())
-	}
+	kit.Check(t, got.Load() == 3 && introductions.Load() == 1,
+		"%d notices and %d introductions were handed over, want 3 and 1", got.Load(), introductions.Load())
 }
 
 // The texts, in both languages: in order, documents that were linked one after the other as one.
@@ -171,9 +170,9 @@ func TestNoticeText(t *testing.T) {
 		kit.Check(t, strings.Contains(en, part), "no %q in\n%s", part, en)
 	}
 	for i := range list {
-		if list[i].Kind != "of a later version" && !contains(en, &list[i]) || contains("[Document linked]\n- docs/a.md.bak", &list[i]) {
-			t.Errorf("%+v is not found, or anywhere", list[i])
-		}
+		kit.Check(t, (list[i].Kind == "of a later version" || contains(en, &list[i])) &&
+			!contains("[Document linked]\n- docs/a.md.bak", &list[i]),
+			"%+v is not found, or anywhere", list[i])
 	}
 	ko := noticeText(korean, list)
 	for _, part := range []string{"[문서 연결됨]\n- docs/a.md\n- b.md\n⚠️ [ccship] 토큰 사용량 위험 수준 (99%)\n", "체크포인트: cp-2", "cp-3"} {

@@ -138,9 +138,8 @@ func TestBurst(t *testing.T) {
 	free()
 	h.until("the deriver has caught up", d.CaughtUp)
 	list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 2*sessions)
-	if err != nil || len(list) != sessions || d.foldedLines.Load() != 2*sessions {
-		t.Errorf("%d checkpoints of %d lines, err %v; want %d", len(list), d.foldedLines.Load(), err, sessions)
-	}
+	kit.Check(t, err == nil && len(list) == sessions && d.foldedLines.Load() == 2*sessions,
+		"%d checkpoints of %d lines, err %v; want %d", len(list), d.foldedLines.Load(), err, sessions)
 	cancel()
 	kit.Must(t, <-ended)
 	kit.Check(t, d.schedule.unsaved == 0 && !d.saver.busy, "%d unsaved, saver busy %v", d.schedule.unsaved, d.saver.busy)

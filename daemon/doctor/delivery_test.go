@@ -293,9 +293,9 @@ func TestRetention(t *testing.T) {
 	t.Run("without a daemon", func(t *testing.T) {
 		w.t = t
 		f := w.wants(w.examine(), "retention", Warn, "1 session will be deleted by Claude Code within 7 days; the daemon is not running, so it is unknown", "start the daemon")
-		if !strings.Contains(f.Detail, old) || !strings.Contains(f.Detail, "in 2 d ") && !strings.Contains(f.Detail, "in 3 d ") {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, strings.Contains(f.Detail, old) &&
+			(strings.Contains(f.Detail, "in 2 d ") || strings.Contains(f.Detail, "in 3 d ")),
+			"%+v", f)
 		w.opts.Days = 1
 		w.silent(w.examine(), "retention")
 		w.opts.Days = 7

@@ -164,9 +164,9 @@ func (w *world) wants(r Report, id string, level Level, text, fix string) Findin
 	found := of(r, id)
 	kit.Require(w.t, len(found) == 1, "%d findings of %s: %+v\nall: %+v", len(found), id, found, r.Findings)
 	f := found[0]
-	if f.Level != level || !strings.Contains(f.Text, text) || !strings.Contains(f.Fix, fix) || fix == "" && f.Fix != "" {
-		w.t.Errorf("%+v\nwant %s %q, fixed by %q", f, level, text, fix)
-	}
+	kit.Check(w.t, f.Level == level && strings.Contains(f.Text, text) && strings.Contains(f.Fix, fix) &&
+		(fix != "" || f.Fix == ""),
+		"%+v\nwant %s %q, fixed by %q", f, level, text, fix)
 	return f
 }
 

@@ -86,8 +86,7 @@ func (h *harness) reload() {
 
 func realDir(t *testing.T) string {
 	t.Helper()
-	dir := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
-	return dir
+	return kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
 }
 
 // Locate knows sessionA.

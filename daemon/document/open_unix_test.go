@@ -41,9 +41,8 @@ func TestOpenToSend(t *testing.T) {
 			continue
 		}
 		text := make([]byte, c.Size())
-		if _, err := c.ReadAt(text, 0); err != nil && !errors.Is(err, io.EOF) || string(text) != "public" {
-			t.Errorf("%s: %q, %v", name, text, err)
-		}
+		_, err = c.ReadAt(text, 0)
+		kit.Check(t, (err == nil || errors.Is(err, io.EOF)) && string(text) == "public", "%s: %q, %v", name, text, err)
 		must(c.Close())
 	}
 	must(os.MkdirAll(filepath.Join(dir, "docs"), 0o700)) // between two pieces another folder replaces this one

@@ -176,10 +176,9 @@ func TestBadLines(t *testing.T) {
 		usageTwo: "\x00\x00\x00\n",
 	})
 	r := sum(t, root)
-	if r.Total.Output != 7 || r.Skipped != 3 || len(r.Faults) != 2 || r.Faults[0].Line != 2 || r.Faults[0].Lines != 2 ||
-		!strings.HasSuffix(r.Faults[1].Path, filepath.FromSlash(usageTwo)) {
-		t.Errorf("%+v", r)
-	}
+	kit.Check(t, r.Total.Output == 7 && r.Skipped == 3 && len(r.Faults) == 2 && r.Faults[0].Line == 2 &&
+		r.Faults[0].Lines == 2 && strings.HasSuffix(r.Faults[1].Path, filepath.FromSlash(usageTwo)),
+		"%+v", r)
 }
 
 // TestUnreadable: a file or folder that cannot be read is reported, and stops nothing.
@@ -215,10 +214,9 @@ func TestCost(t *testing.T) {
 		said{message: "c", model: "new", input: 1, output: 1},
 	)})
 	r := sum(t, root, Model)
-	if len(r.Rows) != 2 || r.Rows[0].Model != "claude-sonnet-4-5" || r.Rows[0].Cost == nil || r.Rows[1].Cost != nil ||
-		r.Rows[1].Unpriced != 39 || r.Total.Unpriced != 39 {
-		t.Fatalf("%+v", r)
-	}
+	kit.Require(t, len(r.Rows) == 2 && r.Rows[0].Model == "claude-sonnet-4-5" && r.Rows[0].Cost != nil &&
+		r.Rows[1].Cost == nil && r.Rows[1].Unpriced == 39 && r.Total.Unpriced == 39,
+		"%+v", r)
 	short := (3*199_963 + 15*1000 + 0.3*7 + 3.75*10 + 6*20) / 1e6
 	long := (6*199_964 + 22.5*1000 + 0.6*7 + 7.5*10 + 12*20) / 1e6
 	if got := *r.Rows[0].Cost; math.Abs(got-short-long) > 1e-6 || math.Abs(*r.Total.Cost-got) > 1e-6 {

@@ -217,9 +217,7 @@ func TestLive(t *testing.T) {
 	for age, live := range map[time.Duration]bool{time.Second: true, -time.Second: true, 3 * time.Minute: false, -time.Hour: false} {
 		r.write(path, "b\n", age)
 		_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
-		if remote.Is(err, CodeLive) != live || !live && err != nil {
-			t.Errorf("written %s ago: %v", age, err)
-		}
+		kit.Check(t, remote.Is(err, CodeLive) == live && (live || err == nil), "written %s ago: %v", age, err)
 	}
 	r.write("../sessions/x.json", "{", 0)
 	r.write("../sessions/999999999.json", `{"sessionId":"`+one+`"}`, 0)

@@ -59,8 +59,7 @@ func TestFolderName(t *testing.T) {
 		"/home/kim/web_app.v2": "-home-kim-web-app-v2", `C:\src\x`: "C--src-x", "/a/é": "-a--", "/a/😀": "-a---", "/a//b": "-a--b",
 		"/" + strings.Repeat("x", 200): "", "/a/e\u0301": "",
 	} {
-		if got, ok := folderName(cwd); ok != (want != "") || ok && got != want {
-			t.Errorf("%q: %q %v, want %q", cwd, got, ok, want)
-		}
+		got, ok := folderName(cwd)
+		kit.Check(t, ok == (want != "") && (!ok || got == want), "%q: %q %v, want %q", cwd, got, ok, want)
 	}
 }

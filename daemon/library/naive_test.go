@@ -219,9 +219,7 @@ func TestCCUsage(t *testing.T) {
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		text, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, stderr.String())
-		}
+		kit.Require(t, err == nil, "%v\n%s", err, stderr.String())
 		var said struct {
 			Daily []struct {
 				Date            string

@@ -64,9 +64,7 @@ func TestResumeMeanwhile(t *testing.T) {
 					return
 				}
 				kit.Require(t, err == nil && r.text(main) == line(dir, "a")+line(dir, "b"), "%+v, %v", done, err)
-				if !r.holds(mine) && strings.Contains(c.text, mine) {
-					t.Errorf("the line is lost: %v", r.files())
-				}
+				kit.Check(t, r.holds(mine) || !strings.Contains(c.text, mine), "the line is lost: %v", r.files())
 			})
 		}
 	}
@@ -104,9 +102,8 @@ func TestResumeKeepsAnAttachment(t *testing.T) {
 	kit.Must(t, errors.Join(err, work.choosePlace(), work.fetch(t.Context())))
 	r.write(name, "mine", time.Hour)
 	done, err := work.keep(t.Context())
-	if err != nil || r.text(name) != "mine" || len(done.Files) != 2 || len(r.files()) != 3 {
-		t.Errorf("%+v, %v: %v", done, err, r.files())
-	}
+	kit.Check(t, err == nil && r.text(name) == "mine" && len(done.Files) == 2 && len(r.files()) == 3,
+		"%+v, %v: %v", done, err, r.files())
 }
 
 // TestRestoreMeanwhile: a session that goes on during the download is live.

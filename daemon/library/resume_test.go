@@ -67,9 +67,8 @@ func TestResumeHere(t *testing.T) {
 			}
 			before := r.files()
 			again, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir})
-			if err != nil || !again.Files[0].Same || !again.Files[1].Same || !slices.Equal(r.files(), before) {
-				t.Errorf("again: %+v, %v; %v", again, err, r.files())
-			}
+			kit.Check(t, err == nil && again.Files[0].Same && again.Files[1].Same && slices.Equal(r.files(), before),
+				"again: %+v, %v; %v", again, err, r.files())
 		})
 	}
 }
@@ -85,9 +84,7 @@ func TestResumeOthers(t *testing.T) {
 		kit.Check(t, remote.Is(err, control.CodeUsage) && strings.Contains(err.Error(), "is ann's, not yours"),
 			"%s: %v", what, err)
 	}
-	if len(r.files()) != 0 {
-		t.Errorf("files were written: %v", r.files())
-	}
+	kit.Check(t, len(r.files()) == 0, "files were written: %v", r.files())
 	_, err := r.Resume(t.Context(), ResumeRequest{Session: one, User: "ann"})
 	kit.Check(t, err == nil && r.text(project+"/"+one+".jsonl") == x.text, "with the user: %v", err)
 }
@@ -165,9 +162,7 @@ func TestResumeKeepsALongerPast(t *testing.T) {
 				return
 			}
 			kit.Check(t, remote.Is(err, CodeLongerHere) && strings.Contains(err.Error(), c.says), "%v, want %q", err, c.says)
-			if r.text(c.path) != c.local || !slices.Equal(before, r.files()) {
-				t.Errorf("it left %v", r.files())
-			}
+			kit.Check(t, r.text(c.path) == c.local && slices.Equal(before, r.files()), "it left %v", r.files())
 			done, err := r.Resume(t.Context(), ResumeRequest{Session: one, Folder: dir, Force: true})
 			kit.Require(t, err == nil && r.text(main) == want, "forced: %+v, %v", done, err)
 			aside, err := os.ReadFile(cmp.Or(done.Files[0].Aside, filepath.Join(r.Roots[0], c.path)))
@@ -251,7 +246,6 @@ func TestResumeCopy(t *testing.T) {
 	x := &stored{id: one + "~2", machine: abroad, cwd: dir, path: "-theirs/" + one + ".jsonl", text: line(dir, "a")}
 	r := newRoom(t, x)
 	done, err := r.Resume(t.Context(), ResumeRequest{Session: one + "~2"})
-	if err != nil || done.Session != one || r.text(project+"/"+one+".jsonl") != x.text {
-		t.Errorf("%+v, %v; there are %v", done, err, r.files())
-	}
+	kit.Check(t, err == nil && done.Session == one && r.text(project+"/"+one+".jsonl") == x.text,
+		"%+v, %v; there are %v", done, err, r.files())
 }

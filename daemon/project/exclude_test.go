@@ -46,9 +46,8 @@ func TestExclude(t *testing.T) {
 		f := NewFinder()
 		f.Exclude([]string{"/nowhere", tt.pattern})
 		p, err := f.Find(filepath.Join(root, tt.cwd))
-		if err != nil || p.Enabled == tt.out || tt.out && !strings.Contains(p.Why, tt.pattern) {
-			t.Errorf("pattern %s, folder %s: %+v %v, want excluded %t", tt.pattern, tt.cwd, p, err, tt.out)
-		}
+		kit.Check(t, err == nil && p.Enabled != tt.out && (!tt.out || strings.Contains(p.Why, tt.pattern)),
+			"pattern %s, folder %s: %+v %v, want excluded %t", tt.pattern, tt.cwd, p, err, tt.out)
 	}
 }
 
@@ -117,9 +116,8 @@ func TestIgnoreFile(t *testing.T) {
 		f := NewFinder()
 		f.Home = home
 		p, err := f.Find(filepath.Join(root, tt.cwd))
-		if err != nil || p.Enabled == tt.out || tt.out && !strings.Contains(p.Why, IgnoreName) {
-			t.Errorf("%s: %+v %v, want excluded %t", tt.cwd, p, err, tt.out)
-		}
+		kit.Check(t, err == nil && p.Enabled != tt.out && (!tt.out || strings.Contains(p.Why, IgnoreName)),
+			"%s: %+v %v, want excluded %t", tt.cwd, p, err, tt.out)
 	}
 }
 

@@ -40,9 +40,8 @@ func TestFirstCommit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "shop [1]")
 	kit.Must(t, os.Mkdir(dir, 0o700))
 	git(t, dir, "init", "-q", "-b", "work")
-	if id, err := FirstCommit(t.Context(), filepath.Join(dir, ".git")); err == nil {
-		t.Errorf("without a commit: %s", id)
-	}
+	id, err := FirstCommit(t.Context(), filepath.Join(dir, ".git"))
+	kit.Check(t, err != nil, "without a commit: %s", id)
 	commits(t, dir, 30)
 	want := git(t, dir, "rev-list", "--max-parents=0", "HEAD")
 	check := func(what, dir, want string) {

@@ -27,8 +27,7 @@ func (o old) For(dest, _ string) *redact.Masker {
 	if dest == "unmasked" {
 		return nil
 	}
-	m := kit.Value(redact.New(redact.Key{1}))(o.t)
-	return m
+	return kit.Value(redact.New(redact.Key{1}))(o.t)
 }
 
 // TestCannot names servers that speak only the base protocol, and leaves out those for which nothing is masked.

@@ -132,10 +132,9 @@ func TestDigests(t *testing.T) {
 ]}`
 	refs := []Ref{{Session: "a"}, {Session: "b"}, {Session: "c"}}
 	got, err := client(t, answer(200, list)).Digests(t.Context(), refs, false)
-	if err != nil || len(got) != 3 || got[0].SessionID != "a" || len(got[0].Generations) != 1 || got[1] != nil ||
-		got[2].SessionID != "c" || len(got[2].Epochs) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
+	kit.Check(t, err == nil && len(got) == 3 && got[0].SessionID == "a" && len(got[0].Generations) == 1 &&
+		got[1] == nil && got[2].SessionID == "c" && len(got[2].Epochs) == 1,
+		"%+v, %v", got, err)
 	for _, cut := range []string{"", "{", `{"digests":[`, `{"other":[]}`, `[]`} {
 		_, err := client(t, answer(200, cut)).Digests(t.Context(), refs, false)
 		kit.Check(t, Is(err, control.CodeUnreachable), "%q: %v", cut, err)

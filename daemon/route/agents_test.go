@@ -50,16 +50,14 @@ func TestAgentsOfExcluded(t *testing.T) {
 		}
 		kit.Must(t, os.WriteFile(filepath.Join(dir, project.IgnoreName), nil, 0o600))
 		b.load()
-		if _, err := b.router.Reroute(t.Context()); err != nil || len(b.router.Excluded()) != 2 {
-			t.Errorf("excluded: %v, %v", b.router.Excluded(), err)
-		}
+		_, err := b.router.Reroute(t.Context())
+		kit.Check(t, err == nil && len(b.router.Excluded()) == 2, "excluded: %v, %v", b.router.Excluded(), err)
 		next := agentChunk(2, "/claude/projects", "-shop", elsewhere)
 		next.Prev, next.From = next.To, next.To
 		d := b.decide(next)
 		kit.Check(t, d.Verdict == Excluded, "its next lines: %+v", d)
 		kit.Must(t, os.Remove(filepath.Join(dir, project.IgnoreName)))
-		if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
-			t.Errorf("after the exclusion: %v", b.router.Excluded())
-		}
+		kit.Check(t, b.router.ExclusionEnded() && len(b.router.Excluded()) == 0,
+			"after the exclusion: %v", b.router.Excluded())
 	})
 }

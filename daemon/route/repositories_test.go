@@ -60,9 +60,8 @@ func TestRecognize(t *testing.T) {
 		s := of(dir)
 		got := s.Repository == shop.Repository
 		kit.Check(t, got == want, "%s is of the same project: %v", dir, got)
-		if dir != "elsewhere" && s.ProjectHash == shop.ProjectHash && s.Cwd != shop.Cwd {
-			t.Errorf("%s has the hash of another folder", dir)
-		}
+		kit.Check(t, dir == "elsewhere" || s.ProjectHash != shop.ProjectHash || s.Cwd == shop.Cwd,
+			"%s has the hash of another folder", dir)
 	}
 	same("lee/shop", true)
 	same("lee/shop/sub", true)

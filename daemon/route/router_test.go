@@ -193,9 +193,8 @@ func TestDecideExcluded(t *testing.T) {
 	kit.Same(t, "the list of excluded files", cmp.Diff(map[tail.FileID]Exclusion{1: d.Exclusion}, b.router.Excluded()))
 	kit.Check(t, !b.router.ExclusionEnded(), "the exclusion ended by itself")
 	kit.Must(t, os.RemoveAll(filepath.Join(dir, ".codetracker")))
-	if !b.router.ExclusionEnded() || len(b.router.Excluded()) > 0 {
-		t.Errorf("the opt-out was taken back: %v", b.router.Excluded())
-	}
+	kit.Check(t, b.router.ExclusionEnded() && len(b.router.Excluded()) == 0,
+		"the opt-out was taken back: %v", b.router.Excluded())
 	d = b.decide(chunk(1, lineIn(dir)))
 	kit.Check(t, d.Verdict == Take, "after the exclusion: %+v", d)
 }

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // auditor is what looks at pages from within.
@@ -80,9 +82,8 @@ func TestAuditSees(t *testing.T) {
 			if strings.Contains(fault, "focus") {
 				got = eval[[]string](b, `audit.order()`)
 			}
-			if fault == "" && len(got) > 0 || !strings.Contains(strings.Join(got, "\n"), fault) {
-				t.Errorf("the audit says %q", got)
-			}
+			kit.Check(t, (fault != "" || len(got) == 0) && strings.Contains(strings.Join(got, "\n"), fault),
+				"the audit says %q", got)
 		})
 	}
 }

@@ -54,9 +54,8 @@ func refused(t *testing.T, s *site, key, encoding string, body []byte) {
 	if err != nil && encoding != "" {
 		return // cut off while it still sends
 	}
-	if err != nil || status/100 != 4 && status != http.StatusServiceUnavailable {
-		t.Errorf("%s %.30q was answered %d %s %v", encoding, body, status, answer, err)
-	}
+	kit.Check(t, err == nil && (status/100 == 4 || status == http.StatusServiceUnavailable),
+		"%s %.30q was answered %d %s %v", encoding, body, status, answer, err)
 }
 
 // bombs sends little that becomes much.

@@ -84,17 +84,13 @@ func TestKeys(t *testing.T) {
 	h.keys(special(tea.KeyDown))
 	h.write("o") // opens; there is no browser
 	h.until("the answer", h.quiet)
-	if h.m.box.String() != "ho" || !h.m.wrong {
-		t.Errorf("the box has %q, said is %q", h.m.box.String(), h.m.said)
-	}
+	kit.Check(t, h.m.box.String() == "ho" && h.m.wrong, "the box has %q, said is %q", h.m.box.String(), h.m.said)
 	h.write("y")
 	want := `copied: eval "$(ccship resume ` + clock + ` --here)"`
 	kit.Check(t, h.m.said == want, "said %q", h.m.said)
 	h.write("x") // is no key of the list
 	h.until("what was found", h.quiet)
-	if h.m.box.String() != "hox" || h.m.inList {
-		t.Errorf("the box has %q", h.m.box.String())
-	}
+	kit.Check(t, h.m.box.String() == "hox" && !h.m.inList, "the box has %q", h.m.box.String())
 	_, cmd := h.m.Update(special(tea.KeyEscape))
 	kit.Check(t, cmd != nil, "Esc does not leave")
 }
@@ -129,9 +125,7 @@ func TestNarrow(t *testing.T) {
 	for _, want := range []string{"project:shop total", "total"} {
 		h.keys(special(tea.KeyTab))
 		h.until("what was found", h.quiet)
-		if h.m.box.String() != want {
-			t.Errorf("the box has %q, want %q", h.m.box.String(), want)
-		}
+		kit.Check(t, h.m.box.String() == want, "the box has %q, want %q", h.m.box.String(), want)
 	}
 	h.keys(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl}, special(tea.KeyTab))
 	h.until("the project's", h.quiet)

@@ -58,9 +58,7 @@ func TestHitsFitAndShowTheMatch(t *testing.T) {
 			out := (View{Now: hitsNow, Zone: time.UTC, Columns: columns, Colours: true}).Found(someFound())
 			matches := 0
 			for line := range strings.Lines(out) {
-				if term.Width(strings.TrimSuffix(line, "\n")) > columns {
-					t.Errorf("%d columns: %q", term.Width(line), line)
-				}
+				kit.Check(t, term.Width(strings.TrimSuffix(line, "\n")) <= columns, "%d columns: %q", term.Width(line), line)
 				if strings.Contains(line, "\x1b[33mcart") {
 					matches++
 				}

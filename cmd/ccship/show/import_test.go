@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSayHowFar: an import that is stopped says how much is on the server; without figures it says nothing.
@@ -18,8 +19,6 @@ func TestSayHowFar(t *testing.T) {
 	} {
 		var said strings.Builder
 		(&App{Stderr: &said}).SayHowFar(s, "it continues")
-		if said.String() != want {
-			t.Errorf("it says %q, want %q", said.String(), want)
-		}
+		kit.Check(t, said.String() == want, "it says %q, want %q", said.String(), want)
 	}
 }

@@ -40,9 +40,8 @@ func TestStatusNarrow(t *testing.T) {
 	for name, status := range showtest.Statuses() {
 		for line := range strings.Lines(View{Now: showtest.Moment(), Columns: 60}.Status(status)) {
 			line = strings.TrimSuffix(line, "\n")
-			if term.Width(line) > 60 && len(strings.Fields(line)) > 2 && !strings.Contains(line, "`") {
-				t.Errorf("%s: %q", name, line)
-			}
+			kit.Check(t, term.Width(line) <= 60 || len(strings.Fields(line)) <= 2 || strings.Contains(line, "`"),
+				"%s: %q", name, line)
 		}
 	}
 }

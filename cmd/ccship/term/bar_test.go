@@ -37,9 +37,7 @@ func TestBarWithoutTerminal(t *testing.T) {
 	bar := NewBar(&out, "importing")
 	bar.Set(1, 2)
 	bar.Clear()
-	if bar != nil || out.Len() > 0 {
-		t.Errorf("%q", out.String())
-	}
+	kit.Check(t, bar == nil && out.Len() == 0, "%q", out.String())
 }
 
 // What is queued counts as not done, and totals grow: the bar stays where it is until it can go on.

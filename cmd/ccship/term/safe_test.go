@@ -36,9 +36,8 @@ func TestSafe(t *testing.T) {
 func TestSafeWriterToFile(t *testing.T) {
 	var out bytes.Buffer
 	const text = "\x1b[2J\xff"
-	if _, err := SafeWriter(&out, true).Write([]byte(text)); err != nil || out.String() != text {
-		t.Errorf("%q %v", out.String(), err)
-	}
+	_, err := SafeWriter(&out, true).Write([]byte(text))
+	kit.Check(t, err == nil && out.String() == text, "%q %v", out.String(), err)
 }
 
 // FuzzSafe: nothing that steers a terminal comes through, whatever the text and however a stream is cut.
@@ -67,11 +66,9 @@ func FuzzSafe(f *testing.F) {
 			rest = rest[n:]
 		}
 		whole.WriteString(Safe(text, false))
-		if valid := utf8.ValidString(text); valid && cutUp.String() != whole.String() {
-			t.Errorf("cut up: %q, want %q", cutUp.String(), whole.String())
-		}
-		if strings.ContainsFunc(cutUp.String(), func(r rune) bool { return r != '\n' && r != '\t' && Steers(r) }) {
-			t.Errorf("%q leaves %q in a stream", text, cutUp.String())
-		}
+		valid := utf8.ValidString(text)
+		kit.Check(t, !valid || cutUp.String() == whole.String(), "cut up: %q, want %q", cutUp.String(), whole.String())
+		kit.Check(t, !strings.ContainsFunc(cutUp.String(), func(r rune) bool { return r != '\n' && r != '\t' && Steers(r) }),
+			"%q leaves %q in a stream", text, cutUp.String())
 	})
 }

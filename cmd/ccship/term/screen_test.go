@@ -84,9 +84,8 @@ func TestScreen(t *testing.T) {
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			want := min(len(lines), d.rows-1)
 			kit.Check(t, len(d.lines) == want && d.hidden, "%v: %d lines shown of %q, want %d", size, len(d.lines), text, want)
-			if d.columns > 10 && want > 1 && !strings.Contains(d.lines[0], "ccship") {
-				t.Errorf("%v: the first line is %q", size, d.lines[0])
-			}
+			kit.Check(t, d.columns <= 10 || want <= 1 || strings.Contains(d.lines[0], "ccship"),
+				"%v: the first line is %q", size, d.lines[0])
 		}
 		d.columns, d.rows = d.columns+7, d.rows+2
 		err := s.Draw("one\n")
@@ -94,7 +93,6 @@ func TestScreen(t *testing.T) {
 		kit.Check(t, s.Close() == nil && !d.hidden, "%v: the cursor is not given back", size)
 	}
 	var untouched bytes.Buffer
-	if err := NewScreen(&untouched).Close(); err != nil || untouched.Len() > 0 {
-		t.Errorf("a screen that was never drawn says %q", untouched.String())
-	}
+	err := NewScreen(&untouched).Close()
+	kit.Check(t, err == nil && untouched.Len() == 0, "a screen that was never drawn says %q", untouched.String())
 }
