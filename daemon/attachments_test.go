@@ -196,7 +196,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 	w.server.attachments.stuck = func() bool { return true }
 	w.start()
 	w.until("the files wait", func() bool {
-		list := kit.Value(w.client.Outbox(context.Background(), control.Page{Limit: 100}))(t)
+		list := kit.Try(w.client.Outbox(context.Background(), control.Page{Limit: 100})).Must(t)
 		for _, row := range list.Rows {
 			if row.Kind == "blobs" {
 				return true

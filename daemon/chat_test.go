@@ -17,7 +17,7 @@ import (
 
 func (w *world) messages(session string) control.Messages {
 	w.t.Helper()
-	return kit.Value(w.client.Messages(context.Background(), control.MessagesQuery{Session: session}))(w.t)
+	return kit.Try(w.client.Messages(context.Background(), control.MessagesQuery{Session: session})).Must(w.t)
 }
 
 // said is the messages in short.
@@ -31,7 +31,7 @@ func said(m control.Messages) (lines []string) {
 // figure is one of the metrics.
 func (w *world) figure(name string) (value int64) {
 	w.t.Helper()
-	res := kit.Value(w.contract().http.Get("http://localhost/metrics"))(w.t)
+	res := kit.Try(w.contract().http.Get("http://localhost/metrics")).Must(w.t)
 	defer res.Body.Close()
 	var text bytes.Buffer
 	w.must(text.ReadFrom(res.Body))
@@ -49,12 +49,12 @@ func transcriptOf(session string) string { return "-home-kim-shop/" + session + 
 // openTestState opens the state of a world whose daemon is stopped.
 func openTestState(t *testing.T, w *world) *projection.DB {
 	t.Helper()
-	db := kit.Value(projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")}))(t)
+	db := kit.Try(projection.Open(t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db")})).Must(t)
 	t.Cleanup(func() { db.State.Close() })
 	return db
 }
 
 func loadFacts(t *testing.T, db *state.DB) map[tail.FileID]state.Routing {
 	t.Helper()
-	return kit.Value(db.Files.Routings(t.Context()))(t)
+	return kit.Try(db.Files.Routings(t.Context())).Must(t)
 }

@@ -23,7 +23,7 @@ func (w *world) watching() {
 
 func (w *world) checkpoints(session string) []control.Checkpoint {
 	w.t.Helper()
-	a := kit.Value(w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session}))(w.t)
+	a := kit.Try(w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session})).Must(w.t)
 	return a.Checkpoints
 }
 

@@ -38,10 +38,10 @@ func (c *contract) call(method, path, body string, code int) []byte {
 	what := method + " " + path
 	req, err := http.NewRequestWithContext(c.t.Context(), method, "http://localhost"+path, strings.NewReader(body))
 	kit.Must(c.t, err)
-	res := kit.Value(c.http.Do(req))(c.t)
+	res := kit.Try(c.http.Do(req)).Must(c.t)
 	defer res.Body.Close()
 	kit.Check(c.t, res.StatusCode == code, "%s: %s, want %d", what, res.Status, code)
-	text := kit.Value(io.ReadAll(res.Body))(c.t)
+	text := kit.Try(io.ReadAll(res.Body)).Must(c.t)
 	var refusal control.Error
 	switch last := bytes.TrimSpace(text[bytes.LastIndexByte(bytes.TrimSpace(text), '\n')+1:]); {
 	case code != http.StatusOK:

@@ -35,7 +35,7 @@ func (s oneServer) Reader(string) *remote.Client {
 func TestCountOfRejoinedStream(t *testing.T) {
 	const dest, session, generation, lost = "http://server", "s1", 4, 12
 	ctx := t.Context()
-	db := kit.Value(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1}))(t)
+	db := kit.Try(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
 	t.Cleanup(func() {
 		err := db.Close()
 		kit.Check(t, err == nil, "%v", err)
@@ -55,8 +55,8 @@ func TestCountOfRejoinedStream(t *testing.T) {
 			strconv.Itoa(generation)+`,"lines":`+strconv.Itoa(lost)+`}]}`)
 	}))
 	t.Cleanup(web.Close)
-	base := kit.Value(url.Parse(web.URL))(t)
-	list := kit.Value(load(ctx, db))(t)
+	base := kit.Try(url.Parse(web.URL)).Must(t)
+	list := kit.Try(load(ctx, db)).Must(t)
 	now := time.Now()
 	list.list = []rewrite{{File: 1, Session: session, Generation: generation - 1, Next: generation, From: 2, To: 20,
 		At: now.Add(-time.Hour)}}

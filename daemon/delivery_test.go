@@ -36,7 +36,7 @@ func (w *world) picky(t *testing.T, word string) (refuses *atomic.Bool) {
 
 func (w *world) letters() []control.DeadLetter {
 	w.t.Helper()
-	d := kit.Value(w.client.DeadLetters(w.t.Context()))(w.t)
+	d := kit.Try(w.client.DeadLetters(w.t.Context())).Must(w.t)
 	return d.Letters
 }
 

@@ -139,8 +139,8 @@ func TestForgottenIsNotUnderstood(t *testing.T) {
 func (w *world) startInside() *Daemon {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	d := kit.Value(open(ctx, w.cfg))(w.t)
-	ln := kit.Value(control.Listen(w.cfg.Socket))(w.t)
+	d := kit.Try(open(ctx, w.cfg)).Must(w.t)
+	ln := kit.Try(control.Listen(w.cfg.Socket)).Must(w.t)
 	ended := make(chan error, 1)
 	go func() { ended <- d.serve(ctx, ln) }()
 	w.stop = sync.OnceFunc(func() {
@@ -160,7 +160,7 @@ func TestSyncWaitsForFolding(t *testing.T) {
 	w.write(transcriptOf(sessionA), a.Prompt("one"))
 	d := w.startInside()
 	w.sync()
-	s := kit.Value(d.router.Lookup(sessionA, d.tailer))(t)
+	s := kit.Try(d.router.Lookup(sessionA, d.tailer)).Must(t)
 	gate, looking, answered := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		answered <- d.derive.Query(context.Background(), s.ID, func(*derive.FoldStep) error { close(looking); <-gate; return nil })

@@ -18,7 +18,7 @@ func TestForgedLinks(t *testing.T) {
 	main := "-p/" + sessionA + ".jsonl"
 	w.startWith(main, c.prompt("hello"))
 	nonce := func(action, path string) string {
-		a := kit.Value(control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path}))(t)
+		a := kit.Try(control.AnswerLink(t.Context(), w.client, control.LinkAnswerRequest{Action: action, Path: path})).Must(t)
 		return a.Nonce
 	}
 	const plugin = "mcp__plugin_ccship_ccship__link_document"

@@ -60,9 +60,9 @@ func newDocumentWorld(t *testing.T) (*world, *documentServer, string) {
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	url := kit.Value(config.NormalizeURL(web.URL))(t)
+	url := kit.Try(config.NormalizeURL(web.URL)).Must(t)
 	w.cfg.ServerURL = url
-	cwd := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	cwd := kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 	return w, s, cwd
 }
 

@@ -14,7 +14,7 @@ import (
 
 func (w *world) excludes() control.Excludes {
 	w.t.Helper()
-	return kit.Value(w.client.Excludes(w.t.Context()))(w.t)
+	return kit.Try(w.client.Excludes(w.t.Context())).Must(w.t)
 }
 
 // TestExcludeProjects keeps a project here from the moment it is said, tells of it everywhere, leaves others alone, and

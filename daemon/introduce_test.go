@@ -11,7 +11,7 @@ import (
 
 func (w *world) init(session, cwd string) string {
 	w.t.Helper()
-	a := kit.Value(w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd}))(w.t)
+	a := kit.Try(w.client.Init(w.t.Context(), control.InitQuery{Session: session, Cwd: cwd})).Must(w.t)
 	return a.Text
 }
 
@@ -26,7 +26,7 @@ func (w *world) noticed(session, want string) {
 // notices takes what a session is to be shown.
 func (w *world) notices(session string) string {
 	w.t.Helper()
-	a := kit.Value(w.client.Pending(w.t.Context(), control.PendingRequest{Session: session}))(w.t)
+	a := kit.Try(w.client.Pending(w.t.Context(), control.PendingRequest{Session: session})).Must(w.t)
 	return a.Text
 }
 

@@ -64,7 +64,7 @@ func TestOtherRules(t *testing.T) {
 func (w *world) remask(dry bool) (sum control.RemaskResult) {
 	w.t.Helper()
 	for req := (control.RemaskRequest{DryRun: dry}); ; {
-		r := kit.Value(w.client.Remask(w.t.Context(), req))(w.t)
+		r := kit.Try(w.client.Remask(w.t.Context(), req)).Must(w.t)
 		sum.Transcripts, sum.Lines = sum.Transcripts+r.Transcripts, sum.Lines+r.Lines
 		sum.Clear, sum.Resent = sum.Clear+r.Clear, sum.Resent+r.Resent
 		if req.Offset = r.Next; r.Next == 0 {

@@ -54,7 +54,7 @@ func TestMasks(t *testing.T) {
 	}
 	s := w.status()
 	kit.Check(t, s.Files.Masked == 5, "status counts %d secrets", s.Files.Masked)
-	m := kit.Value(w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA}))(t)
+	m := kit.Try(w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA})).Must(t)
 	text, _ := json.Marshal(m)
 	kit.Check(t, !leaked(text) && bytes.Contains(text, []byte("[github:")), "messages: %s", text)
 	w.stop()

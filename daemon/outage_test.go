@@ -70,7 +70,7 @@ type outage struct {
 const outageDest = "http://server.invalid"
 
 func newOutage(t *testing.T) *outage {
-	db := kit.Value(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1}))(t)
+	db := kit.Try(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
 	o := &outage{
 		t: t, db: db, server: newMemServer(),
 		net:   &pipes{conns: make(chan net.Conn), closed: make(chan struct{})},

@@ -12,7 +12,7 @@ import (
 
 func (w *world) pause(length string) control.PauseState {
 	w.t.Helper()
-	return kit.Value(w.client.Pause(w.t.Context(), control.PauseRequest{For: length}))(w.t)
+	return kit.Try(w.client.Pause(w.t.Context(), control.PauseRequest{For: length})).Must(w.t)
 }
 
 // TestPause reads on and sends nothing, over a restart, until it is ended.

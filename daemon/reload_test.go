@@ -68,7 +68,7 @@ func tomlList(texts []string) string {
 // load reads the file as the next start does.
 func (w *fileWorld) load() {
 	w.t.Helper()
-	cfg := kit.Value(w.cfg.With(nil))(w.t)
+	cfg := kit.Try(w.cfg.With(nil)).Must(w.t)
 	w.cfg = cfg
 }
 
@@ -81,7 +81,7 @@ func (w *fileWorld) set(key, value string) {
 // reload takes the file over and wants these keys to have changed.
 func (w *fileWorld) reload(changed ...string) control.ReloadResult {
 	w.t.Helper()
-	r := kit.Value(w.client.Reload(w.t.Context()))(w.t)
+	r := kit.Try(w.client.Reload(w.t.Context())).Must(w.t)
 	diff := cmp.Diff(changed, r.Changed)
 	kit.Check(w.t, diff == "" && r.Config == w.cfg.Path, "reload %+v: %s", r, diff)
 	return r

@@ -22,7 +22,7 @@ func found(r control.VerifyReport, kind string, count int64, fix string) bool {
 
 func (w *world) repair() control.VerifyReport {
 	w.t.Helper()
-	return kit.Value(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "60s", Repair: true}, nil))(w.t)
+	return kit.Try(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: "60s", Repair: true}, nil)).Must(w.t)
 }
 
 // TestRepair sends what the server lost or holds differently, from the first difference on, and nothing else.

@@ -15,7 +15,7 @@ import (
 
 func (w *world) sessions(q control.SessionsQuery) control.Sessions {
 	w.t.Helper()
-	return kit.Value(w.client.Sessions(w.t.Context(), q))(w.t)
+	return kit.Try(w.client.Sessions(w.t.Context(), q)).Must(w.t)
 }
 
 func TestSessions(t *testing.T) {

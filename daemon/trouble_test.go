@@ -34,7 +34,7 @@ func TestVerifyUnfinished(t *testing.T) {
 	w.server.with(func() { w.server.busy = true })
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
 	w.until("they wait", func() bool { return w.status().Outbox.Entries == 100 })
-	r := kit.Value(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil))(t)
+	r := kit.Try(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)).Must(t)
 	kit.Require(t, !r.Equal && r.Incomplete != "" && len(r.Differences) == 1, "verify with 100 lines behind: %+v", r)
 	kit.Same(t, "missing", cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing))
 }
@@ -118,9 +118,9 @@ func TestMetrics(t *testing.T) {
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", w.cfg.Socket)
 	}}}
-	res := kit.Value(socket.Get("http://ccship/metrics"))(t)
+	res := kit.Try(socket.Get("http://ccship/metrics")).Must(t)
 	defer res.Body.Close()
-	body := kit.Value(io.ReadAll(res.Body))(t)
+	body := kit.Try(io.ReadAll(res.Body)).Must(t)
 	text := string(body)
 	for _, want := range []string{"ccship_sent_entries_total 3", fmt.Sprintf("ccship_server_ok{server=%q} 1", w.cfg.ServerURL)} {
 		kit.Check(t, strings.Contains(text, want), "no %q in\n%s", want, text)

@@ -15,7 +15,7 @@ import (
 
 func (w *world) deep() control.VerifyReport {
 	w.t.Helper()
-	return kit.Value(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil))(w.t)
+	return kit.Try(w.client.Verify(w.t.Context(), control.VerifyRequest{Timeout: patience.String(), Deep: true}, nil)).Must(w.t)
 }
 
 // long are records that make several marks.

@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 // newSerialWorld is newWorld for a test that has the process to itself, and for each world of one that has several.
 func newSerialWorld(t *testing.T) *world {
 	t.Helper()
-	dir := kit.Value(os.MkdirTemp("", "ccship"))(t) // short: the socket lies in it
+	dir := kit.Try(os.MkdirTemp("", "ccship")).Must(t) // short: the socket lies in it
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w := &world{t: t, server: newMemServer(), root: filepath.Join(dir, "claude", "projects")}
 	kit.Must(t, os.MkdirAll(w.root, 0o700))
@@ -138,17 +138,17 @@ func (w *world) restart() {
 
 func (w *world) sync() control.SyncResult {
 	w.t.Helper()
-	return kit.Value(w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()}))(w.t)
+	return kit.Try(w.client.Sync(context.Background(), control.SyncRequest{Wait: true, Timeout: patience.String()})).Must(w.t)
 }
 
 func (w *world) verify() control.VerifyReport {
 	w.t.Helper()
-	return kit.Value(w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil))(w.t)
+	return kit.Try(w.client.Verify(context.Background(), control.VerifyRequest{Timeout: patience.String()}, nil)).Must(w.t)
 }
 
 func (w *world) status() control.Status {
 	w.t.Helper()
-	return kit.Value(w.client.Status(context.Background()))(w.t)
+	return kit.Try(w.client.Status(context.Background())).Must(w.t)
 }
 
 func TestOneDaemonPerState(t *testing.T) {

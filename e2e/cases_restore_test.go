@@ -166,7 +166,7 @@ func TestServerRestored(t *testing.T) {
 func renewStore(t testing.TB, r *rolledBack) {
 	t.Helper()
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	data := kit.Value(os.ReadFile(r.exact.database()))(t)
+	data := kit.Try(os.ReadFile(r.exact.database())).Must(t)
 	kit.Must(t, os.WriteFile(backup, data, 0o600))
 	r.serverTool(0, "restore", "--force", "--from", backup)
 }

@@ -37,12 +37,12 @@ func TestKeysNeedProof(t *testing.T) {
 		if !ours || side == "server" || side == "e2e" || side == "packaging" || side == "transcript" || strings.HasPrefix(room, "cmd/ccship-server") {
 			continue
 		}
-		files := kit.Value(filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go")))(t)
+		files := kit.Try(filepath.Glob(filepath.Join("..", filepath.FromSlash(room), "*.go"))).Must(t)
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			file := kit.Value(parser.ParseFile(token.NewFileSet(), path, nil, 0))(t)
+			file := kit.Try(parser.ParseFile(token.NewFileSet(), path, nil, 0)).Must(t)
 			seen++
 			for _, breach := range keyBreaches(room, file) {
 				t.Errorf("%s: %s", path, breach)
@@ -90,7 +90,7 @@ func TestKeysNeedProofSeesBreaches(t *testing.T) {
 		{"daemon/remote", `func f(r *http.Request) { outbox.NewClient(1); r.Header.Set("X-API-Key", "k") }`, 0},
 		{"cmd/ccship", `func f(r *http.Request) { r.Header.Get("X-Other") }`, 0},
 	} {
-		file := kit.Value(parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0))(t)
+		file := kit.Try(parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+c.code, 0)).Must(t)
 		got := keyBreaches(c.room, file)
 		kit.Check(t, len(got) == c.breaches, "%s: %q", c.code, got)
 	}

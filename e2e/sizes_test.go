@@ -74,7 +74,7 @@ func oversized(m measures, limits map[string]int, allowed []exception) []string 
 // TestHouseSizes holds files, functions and types to the rules of size. A package is a concern: it has no size.
 func TestHouseSizes(t *testing.T) {
 	t.Parallel()
-	m := kit.Value(measureFiles(tree(t)))(t)
+	m := kit.Try(measureFiles(tree(t))).Must(t)
 	for _, breach := range oversized(m, sizes(), exceptions()) {
 		t.Error(breach)
 	}
@@ -144,7 +144,7 @@ func TestHouseSeesSizes(t *testing.T) {
 	limits := map[string]int{fileLines: 5, funcLines: 1, parameters: 2, typeMethods: 2}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			m := kit.Value(measureFiles(test.files))(t)
+			m := kit.Try(measureFiles(test.files)).Must(t)
 			got := oversized(m, limits, test.except)
 			kit.Check(t, slices.Equal(got, test.want), "oversized are\n%q, want\n%q", got, test.want)
 		})

@@ -87,7 +87,7 @@ func TestHookAsksTheNext(t *testing.T) {
 		{"chunks without sizes", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}", ""},
 	} {
 		first := kit.Socket(t)
-		ln := kit.Value(net.Listen("unix", first))(t)
+		ln := kit.Try(net.Listen("unix", first)).Must(t)
 		go func() {
 			for {
 				conn, err := ln.Accept()

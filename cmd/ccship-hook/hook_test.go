@@ -91,7 +91,7 @@ func answering(t testing.TB, answer http.HandlerFunc) string { t.Helper(); retur
 func serving(t testing.TB, answer http.Handler) string {
 	t.Helper()
 	socket := kit.Socket(t)
-	ln := kit.Value(net.Listen("unix", socket))(t)
+	ln := kit.Try(net.Listen("unix", socket)).Must(t)
 	server := &http.Server{
 		Handler: answer, ReadHeaderTimeout: time.Minute,
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -147,7 +147,7 @@ func outputOf(t *testing.T, cmd *exec.Cmd, socket string, stdin io.Reader, env [
 	if f, ok := stdin.(*os.File); ok {
 		cmd.Stdin = f
 	} else {
-		pipe := kit.Value(cmd.StdinPipe())(t)
+		pipe := kit.Try(cmd.StdinPipe()).Must(t)
 		go func() {
 			_, _ = io.Copy(pipe, stdin) // the hook need not read all of it
 			_ = pipe.Close()
@@ -332,7 +332,7 @@ func TestHookFindsDaemon(t *testing.T) {
 // TestHookReadsAll: Claude Code writes what a tool answered, of any size, and nothing of it may fail.
 func TestHookReadsAll(t *testing.T) {
 	cmd := patient(t, "post-tool-use", "HOME="+t.TempDir(), "CCSHIP_SOCKET="+answering(t, quiet))
-	pipe := kit.Value(cmd.StdinPipe())(t)
+	pipe := kit.Try(cmd.StdinPipe()).Must(t)
 	kit.Must(t, cmd.Start())
 	_, err := io.Copy(pipe, io.MultiReader(strings.NewReader(newInput), io.LimitReader(endless{}, 1<<20)))
 	kit.Check(t, err == nil, "a megabyte cannot be written to a hook: %v", err)

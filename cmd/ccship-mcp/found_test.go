@@ -19,8 +19,8 @@ func TestFoundText(t *testing.T) {
 	}
 	text := func(doc map[string]any) string {
 		t.Helper()
-		out := kit.Value(json.Marshal(doc))(t)
-		return kit.Value(foundText(out))(t)
+		out := kit.Try(json.Marshal(doc)).Must(t)
+		return kit.Try(foundText(out)).Must(t)
 	}
 	got := text(map[string]any{"total": 2, "missing": []string{"gift"}, "notes": []string{"a: is no filter"}, "sessions": []any{
 		map[string]any{"session": "s-1", "user": "kim", "project": "shop", "title": "Fix\nit", "missing": []string{"gift"},

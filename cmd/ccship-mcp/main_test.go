@@ -87,10 +87,10 @@ func (a *asked) last() string {
 // answering is a daemon that answers from a table of paths, with the status as the text before a space in the answer.
 func answering(t *testing.T, answers map[string]string) (socket string, a *asked) {
 	t.Helper()
-	dir := kit.Value(os.MkdirTemp("", "ccmc"))(t)
+	dir := kit.Try(os.MkdirTemp("", "ccmc")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket, a = filepath.Join(dir, "c.sock"), &asked{}
-	ln := kit.Value(net.Listen("unix", socket))(t)
+	ln := kit.Try(net.Listen("unix", socket)).Must(t)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path != "/v1/status" {

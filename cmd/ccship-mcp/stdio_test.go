@@ -25,8 +25,8 @@ func start(t *testing.T, args ...string) (*raw, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "ccship-mcp", args...)
 	cmd.Stderr = os.Stderr
-	in := kit.Value(cmd.StdinPipe())(t)
-	out := kit.Value(cmd.StdoutPipe())(t)
+	in := kit.Try(cmd.StdinPipe()).Must(t)
+	out := kit.Try(cmd.StdoutPipe()).Must(t)
 	kit.Must(t, cmd.Start())
 	return &raw{t, in, bufio.NewScanner(out)}, cmd
 }
@@ -85,14 +85,14 @@ func TestOrphan(t *testing.T) {
 	defer hold.Close()
 	cmd := exec.CommandContext(t.Context(), "parent", "-socket", "/nowhere")
 	cmd.ExtraFiles = []*os.File{read}
-	in := kit.Value(cmd.StdinPipe())(t)
-	out := kit.Value(cmd.StdoutPipe())(t)
-	said := kit.Value(cmd.StderrPipe())(t)
+	in := kit.Try(cmd.StdinPipe()).Must(t)
+	out := kit.Try(cmd.StdoutPipe()).Must(t)
+	said := kit.Try(cmd.StderrPipe()).Must(t)
 	if err := cmd.Start(); err != nil {
 		t.Skip(err) // a system whose processes inherit no other files
 	}
-	line := kit.Value(bufio.NewReader(said).ReadString('\n'))(t)
-	pid := kit.Value(strconv.Atoi(strings.TrimSpace(line)))(t)
+	line := kit.Try(bufio.NewReader(said).ReadString('\n')).Must(t)
+	pid := kit.Try(strconv.Atoi(strings.TrimSpace(line))).Must(t)
 	r := &raw{t, hold, bufio.NewScanner(out)}
 	r.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`) // it works
 	kit.Require(t, alive(pid), "it did not live")

@@ -146,13 +146,13 @@ func TestNoDaemon(t *testing.T) {
 // TestToolList holds what every session pays for: all tools are there at once, and in few words.
 func TestToolList(t *testing.T) {
 	s := connect(t, nil, "-socket", "/nowhere")
-	list := kit.Value(s.ListTools(t.Context(), &mcp.ListToolsParams{}))(t)
+	list := kit.Try(s.ListTools(t.Context(), &mcp.ListToolsParams{})).Must(t)
 	var names []string
 	size := 0
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
 		kit.Check(t, tool.Meta["anthropic/alwaysLoad"] == true, "%s would be hidden", tool.Name)
-		schema := kit.Value(json.Marshal(tool.InputSchema))(t)
+		schema := kit.Try(json.Marshal(tool.InputSchema)).Must(t)
 		size += len(tool.Name) + len(tool.Description) + len(schema)
 	}
 	want := []string{"checkpoint_create", "checkpoint_get", "checkpoint_list", "get_messages", "link_document", "list_documents", "search_history", "unlink_document"}

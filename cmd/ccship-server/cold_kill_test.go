@@ -33,7 +33,7 @@ func newPlace(t *testing.T) *place {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "user", "AWS_SECRET_ACCESS_KEY": "secretsecret"} {
 		t.Setenv(name, value)
 	}
-	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	p.address = ln.Addr().String()
 	kit.Must(t, ln.Close())
 	kit.Must(t, os.Mkdir(filepath.Join(p.dir, "bucket"), 0o700))

@@ -34,7 +34,7 @@ func TestCompose(t *testing.T) {
 	readYAML(t, "../../packaging/compose/compose.postgres.yaml", &postgres)
 	url := postgres.Services["server"].Environment["CCSHIP_SERVER_STORE"]
 	kit.Check(t, strings.HasPrefix(url, "postgres://"), "the store is %q", url)
-	image := kit.Value(os.ReadFile("../../packaging/compose/Dockerfile"))(t)
+	image := kit.Try(os.ReadFile("../../packaging/compose/Dockerfile")).Must(t)
 	for _, want := range []string{"USER 65532:65532", `ENTRYPOINT ["/ccship-server"]`, "CCSHIP_SERVER_STORE=sqlite:/data/"} {
 		kit.Check(t, strings.Contains(string(image), want), "the image has no %s", want)
 	}
@@ -42,7 +42,7 @@ func TestCompose(t *testing.T) {
 
 func readYAML(t *testing.T, name string, to any) {
 	t.Helper()
-	b := kit.Value(os.ReadFile(name))(t)
+	b := kit.Try(os.ReadFile(name)).Must(t)
 	err := yaml.Unmarshal(b, to)
 	kit.Require(t, err == nil, "%s: %v", name, err)
 }

@@ -22,7 +22,7 @@ import (
 // anyOf are the secrets of which a file of a folder holds the longest piece that no escape changes.
 func anyOf(t *testing.T, folder string, secrets map[string]string) (found []string) {
 	t.Helper()
-	files := kit.Value(filepath.Glob(filepath.Join(folder, "*")))(t)
+	files := kit.Try(filepath.Glob(filepath.Join(folder, "*"))).Must(t)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -111,7 +111,7 @@ func TestForgetLinesKilled(t *testing.T) {
 	}
 	before := left()
 	kit.Require(t, before >= lines/2, "%d lines have secrets", before)
-	exe := kit.Value(os.Executable())(t)
+	exe := kit.Try(os.Executable()).Must(t)
 	for round := range 12 {
 		cmd := exec.CommandContext(t.Context(), exe, "forget", "--lines", "--yes", "--store", at)
 		cmd.Env = append(os.Environ(), asServer+"=1")

@@ -22,7 +22,7 @@ const hostileName = "T\x1b]52;c;aGk=\x07\x1b[2J\u009b2J\u202egnp.exe\u2066\U000e
 func TestHostileNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	at := "sqlite:" + path
-	s := kit.Value(sqlite.Open(t.Context(), path))(t)
+	s := kit.Try(sqlite.Open(t.Context(), path)).Must(t)
 	must := func(err error) {
 		t.Helper()
 		kit.Must(t, err)
@@ -76,7 +76,7 @@ func TestPrintsThroughTerm(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	kit.Require(t, err == nil && len(files) >= 20, "%v %v", err, files)
 	for _, file := range files {
-		text := kit.Value(os.ReadFile(file))(t)
+		text := kit.Try(os.ReadFile(file)).Must(t)
 		for _, past := range []string{"fmt.Fprint", "fmt.Print", "os.Stdout", "os.Stderr", "tabwriter"} {
 			kit.Check(t, strings.HasSuffix(file, "_test.go") || file == "main.go" || !strings.Contains(string(text), past),
 				"%s prints with %s", file, past)

@@ -28,23 +28,23 @@ import (
 func TestServeWhileMigrating(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
 	other := changer(t, c.URL("postgres"))
-	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t) // a port that is free
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t) // a port that is free
 	address := ln.Addr().String()
 	kit.Must(t, ln.Close())
 	manager := filepath.Join(t.TempDir(), "n")
-	told := kit.Value(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"}))(t)
+	told := kit.Try(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: manager, Net: "unixgram"})).Must(t)
 	defer told.Close()
-	exe := kit.Value(os.Executable())(t)
+	exe := kit.Try(os.Executable()).Must(t)
 	cmd := exec.CommandContext(t.Context(), exe, "serve", "--listen", address, "--store", c.URL("postgres"))
 	cmd.Env = append(os.Environ(), asServer+"=1", "NOTIFY_SOCKET="+manager, "XDG_STATE_HOME="+t.TempDir())
-	words := kit.Value(cmd.StderrPipe())(t)
+	words := kit.Try(cmd.StderrPipe()).Must(t)
 	kit.Must(t, cmd.Start())
 	log := bufio.NewReader(words)
 	if line, err := log.ReadString('\n'); err != nil || !strings.Contains(line, "503") || !strings.Contains(line, "another server updates the schema") {
 		t.Fatalf("it says %q, %v", line, err)
 	}
 	for path, want := range map[string]string{"/healthz": `"state":"starting"`, "/api/sessions": `"code":"starting"`} {
-		a := kit.Value(http.Get("http://" + address + path))(t)
+		a := kit.Try(http.Get("http://" + address + path)).Must(t)
 		body, err := io.ReadAll(a.Body)
 		a.Body.Close()
 		kit.Check(t, err == nil && a.StatusCode == http.StatusServiceUnavailable && a.Header.Get("Retry-After") != "" &&

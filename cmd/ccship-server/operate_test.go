@@ -114,9 +114,9 @@ func TestVerifyFinds(t *testing.T) {
 // damage changes the byte with which a text begins, in the database's file.
 func damage(t *testing.T, path, text string, to byte) {
 	t.Helper()
-	st := kit.Value(sqlite.Open(t.Context(), path))(t) // ends the log of the server that was killed
+	st := kit.Try(sqlite.Open(t.Context(), path)).Must(t) // ends the log of the server that was killed
 	kit.Must(t, st.Close())
-	b := kit.Value(os.ReadFile(path))(t)
+	b := kit.Try(os.ReadFile(path)).Must(t)
 	at := bytes.LastIndex(b, []byte(text))
 	kit.Require(t, at >= 0, "%s is not in the file", text)
 	b[at] = to
@@ -132,15 +132,15 @@ func TestLinkLogsIn(t *testing.T) {
 	link := strings.TrimSpace(out)
 	ticket := link[strings.LastIndex(link, "=")+1:]
 	for try, want := range []bool{true, false} {
-		jar := kit.Value(cookiejar.New(nil))(t)
+		jar := kit.Try(cookiejar.New(nil)).Must(t)
 		browser := &http.Client{Jar: jar}
 		for range 2 { // looking at it does not use it up
-			res := kit.Value(browser.Get(link))(t)
+			res := kit.Try(browser.Get(link)).Must(t)
 			res.Body.Close()
 		}
-		res := kit.Value(browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}}))(t)
+		res := kit.Try(browser.PostForm(p.url+"/login", url.Values{"ticket": {ticket}, "next": {"/"}})).Must(t)
 		res.Body.Close()
-		home := kit.Value(browser.Get(p.url + "/"))(t)
+		home := kit.Try(browser.Get(p.url + "/")).Must(t)
 		home.Body.Close()
 		in := home.StatusCode == http.StatusOK
 		kit.Check(t, in == want, "try %d: %s", try, fmt.Sprint(res.Status, " then ", home.Status))
@@ -155,9 +155,9 @@ func TestPublicURL(t *testing.T) {
 		"--trusted-proxies", "127.0.0.1")
 	kit.Equal(t, "by address", p.status(t, key, "/api/me"), 200)
 	kit.Equal(t, "metrics", p.status(t, "", "/metrics"), 200)
-	req := kit.Value(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil))(t)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/api/me", nil)).Must(t)
 	req.Host = "evil.example.org"
-	res := kit.Value(http.DefaultClient.Do(req))(t)
+	res := kit.Try(http.DefaultClient.Do(req)).Must(t)
 	res.Body.Close()
 	kit.Check(t, res.StatusCode == http.StatusMisdirectedRequest, "by another name: %d", res.StatusCode)
 }

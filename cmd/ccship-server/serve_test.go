@@ -40,11 +40,11 @@ func launch(t *testing.T, path string, args ...string) *program {
 // launchAs is launch with a setting that says what the test binary is.
 func launchAs(t *testing.T, as string, args ...string) *program {
 	t.Helper()
-	exe := kit.Value(os.Executable())(t)
+	exe := kit.Try(os.Executable()).Must(t)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)
 	cmd := exec.CommandContext(t.Context(), exe, args...)
 	cmd.Env = append(os.Environ(), as)
-	stderr := kit.Value(cmd.StderrPipe())(t)
+	stderr := kit.Try(cmd.StderrPipe()).Must(t)
 	kit.Must(t, cmd.Start())
 	first, err := bufio.NewReader(stderr).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.TrimSpace(first), "listening on ")
@@ -54,9 +54,9 @@ func launchAs(t *testing.T, as string, args ...string) *program {
 
 func newKeyIn(t *testing.T, path string) string {
 	t.Helper()
-	st := kit.Value(sqlite.Open(t.Context(), path))(t)
+	st := kit.Try(sqlite.Open(t.Context(), path)).Must(t)
 	key, hash := auth.NewKey()
-	u := kit.Value(st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()}))(t)
+	u := kit.Try(st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})).Must(t)
 	kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))
 	kit.Must(t, st.Close())
 	return key
@@ -158,7 +158,7 @@ func TestTerminate(t *testing.T) {
 		t.Skip("no SIGTERM there")
 	}
 	p := launch(t, filepath.Join(t.TempDir(), "server.db"))
-	res := kit.Value(http.Get(p.url + "/"))(t)
+	res := kit.Try(http.Get(p.url + "/")).Must(t)
 	res.Body.Close()
 	kit.Check(t, res.StatusCode == http.StatusUnauthorized,
 		"the viewer answers %d to somebody who is not logged in", res.StatusCode)
@@ -176,7 +176,7 @@ func TestStoppedWhileItOpens(t *testing.T) {
 }
 
 func TestPortTaken(t *testing.T) {
-	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	var out, words bytes.Buffer
 	code := run(t.Context(), []string{"serve", "--listen", ln.Addr().String(),

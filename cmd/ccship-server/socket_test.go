@@ -15,13 +15,13 @@ import (
 
 // TestListenSocket replaces the socket of a server that has ended, and nothing else.
 func TestListenSocket(t *testing.T) {
-	dir := kit.Value(os.MkdirTemp("", "ccs"))(t) // short enough for every system
+	dir := kit.Try(os.MkdirTemp("", "ccs")).Must(t) // short enough for every system
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := filepath.Join(dir, "s")
-	stale := kit.Value(net.Listen("unix", at))(t)
+	stale := kit.Try(net.Listen("unix", at)).Must(t)
 	stale.(*net.UnixListener).SetUnlinkOnClose(false)
 	_ = stale.Close()
-	ln := kit.Value(listenSocket(t.Context(), socketPath("unix://"+at)))(t)
+	ln := kit.Try(listenSocket(t.Context(), socketPath("unix://"+at))).Must(t)
 	if info, err := os.Lstat(at); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}

@@ -14,10 +14,10 @@ import (
 
 // TestStarting: health says why, everything else is refused for now, and the listener then serves another.
 func TestStarting(t *testing.T) {
-	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	defer ln.Close()
 	s := &startingServer{Version: "v", Log: slog.New(slog.DiscardHandler)}
-	stop := kit.Value(s.Run(ln))(t)
+	stop := kit.Try(s.Run(ln)).Must(t)
 	base := "http://" + ln.Addr().String()
 	var said health
 	if a, body := ask(t, base+"/base/healthz", ""); a.StatusCode != http.StatusServiceUnavailable || json.Unmarshal(body, &said) != nil ||
@@ -50,7 +50,7 @@ func ask(t *testing.T, url, body string) (*http.Response, []byte) {
 	if body != "" {
 		method = http.MethodPost
 	}
-	r := kit.Value(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r := kit.Try(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))).Must(t)
 	a, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Error(err)

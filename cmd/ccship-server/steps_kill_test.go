@@ -75,7 +75,7 @@ type stepped struct {
 
 func newStepped(t *testing.T, store, driver, at string) *stepped {
 	t.Helper()
-	db := kit.Value(sql.Open(driver, at))(t)
+	db := kit.Try(sql.Open(driver, at)).Must(t)
 	t.Cleanup(func() { db.Close() })
 	key, _ := tool(t, 0, "key", "create", "--name", "first", "--store", store)
 	return &stepped{t: t, store: store, key: strings.TrimSpace(key), db: db,

@@ -25,8 +25,8 @@ func onTerminal(t *testing.T, args ...string) string {
 	}
 	defer seen.Close()
 	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
-	n := kit.Value(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN))(t)
-	tty := kit.Value(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
+	n := kit.Try(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)).Must(t)
+	tty := kit.Try(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)).Must(t)
 	all := make(chan string, 1)
 	go func() {
 		text, _ := io.ReadAll(seen) // ends with an error when the other side is closed

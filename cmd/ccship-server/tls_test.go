@@ -24,13 +24,13 @@ import (
 // ones have another time whatever the file system's clock.
 func writePair(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
-	private := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	private := kit.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Must(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	der := kit.Value(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private))(t)
-	secret := kit.Value(x509.MarshalPKCS8PrivateKey(private))(t)
+	der := kit.Try(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)).Must(t)
+	secret := kit.Try(x509.MarshalPKCS8PrivateKey(private)).Must(t)
 	writeAt(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), serial)
 	writeAt(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), serial)
 }
@@ -46,7 +46,7 @@ func writeAt(t *testing.T, name string, b []byte, serial int64) {
 func servedSerial(t *testing.T, url string) int64 {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	res := kit.Value(client.Get(url + "/healthz"))(t)
+	res := kit.Try(client.Get(url + "/healthz")).Must(t)
 	res.Body.Close()
 	kit.Require(t, res.StatusCode == http.StatusOK, "status %d", res.StatusCode)
 	return res.TLS.PeerCertificates[0].SerialNumber.Int64()

@@ -74,7 +74,7 @@ func TestNoColour(t *testing.T) {
 	plain := everyCommand(t, onTerminal)
 	t.Setenv("NO_COLOR", "")
 	inFile := everyCommand(t, func() (*os.File, func() string) {
-		f := kit.Value(os.Create(t.TempDir() + "/out"))(t)
+		f := kit.Try(os.Create(t.TempDir() + "/out")).Must(t)
 		return f, func() string {
 			defer f.Close()
 			text, err := os.ReadFile(f.Name())

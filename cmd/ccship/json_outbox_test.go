@@ -30,7 +30,7 @@ func say(t *testing.T, document any) (socket string) {
 func answer(t *testing.T, handler http.HandlerFunc) (socket string) {
 	t.Helper()
 	socket = kit.Socket(t)
-	ln := kit.Value(net.Listen("unix", socket))(t)
+	ln := kit.Try(net.Listen("unix", socket)).Must(t)
 	server := &http.Server{ReadHeaderTimeout: hung, Handler: handler}
 	go func() { _ = server.Serve(ln) }()
 	t.Cleanup(func() { _ = server.Close() })

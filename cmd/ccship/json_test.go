@@ -65,7 +65,7 @@ func jsonHome(t *testing.T) {
 func listen(t *testing.T, d control.Daemon) (socket string) {
 	t.Helper()
 	socket = kit.Socket(t)
-	ln := kit.Value(control.Listen(socket))(t)
+	ln := kit.Try(control.Listen(socket)).Must(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- control.NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()

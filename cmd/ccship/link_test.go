@@ -63,7 +63,7 @@ func (l *librarian) Documents(_ context.Context, session string) (control.Docume
 // TestLinkSession takes the session that is meant: named, of the environment, or the newest around.
 func TestLinkSession(t *testing.T) {
 	jsonHome(t)
-	here := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	here := kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 	kit.Must(t, os.MkdirAll(filepath.Join(here, "shop", "docs"), 0o700))
 	t.Chdir(filepath.Join(here, "shop", "docs"))
 	l := &librarian{sessions: []control.Session{

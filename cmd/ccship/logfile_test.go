@@ -17,7 +17,7 @@ func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "ccship.log")
 	line := strings.Repeat("x", 99) + "\n"
 	for range 3 { // goes on where it stopped
-		log := kit.Value(openLogFile(path, 1000))(t)
+		log := kit.Try(openLogFile(path, 1000)).Must(t)
 		for range 5 {
 			n, err := io.WriteString(log, line)
 			kit.Require(t, n == len(line) && err == nil, "%d %v", n, err)
@@ -34,7 +34,7 @@ func TestLogFile(t *testing.T) {
 			t.Errorf("%s: %v %v", name, info.Mode(), err)
 		}
 	}
-	log := kit.Value(openLogFile(path, 1000))(t)
+	log := kit.Try(openLogFile(path, 1000)).Must(t)
 	defer log.Close()
 	if _, err := io.WriteString(log, strings.Repeat("y", 5000)+"\n"); err != nil { // longer than a whole log
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestLogFileCrash(t *testing.T) {
 		panic("on purpose")
 	}
 	path = filepath.Join(t.TempDir(), "l")
-	self := kit.Value(os.Executable())(t)
+	self := kit.Try(os.Executable()).Must(t)
 	cmd := exec.Command(self, "-test.run=^TestLogFileCrash$")
 	temp := t.TempDir() // the child's commands lie there, and it removes nothing
 	cmd.Env = append(os.Environ(), "CRASH_LOG="+path, "TMPDIR="+temp, "TMP="+temp)

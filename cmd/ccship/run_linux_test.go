@@ -40,7 +40,7 @@ func TestRunOnTerminal(t *testing.T) {
 	// A mistake is logged each time it is read: the log counts how often the configuration is.
 	write("no_such_key = 1\n")
 	reads := func() int {
-		text := kit.Value(os.ReadFile(log))(t)
+		text := kit.Try(os.ReadFile(log)).Must(t)
 		return strings.Count(string(text), "no_such_key")
 	}
 	kit.Eventually(t, "it reads a changed configuration", hung/12, func() bool { return reads() > 0 })

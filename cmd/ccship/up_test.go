@@ -30,7 +30,7 @@ type upRun struct {
 // newUpHome is an environment for ccship in a home of its own.
 func newUpHome(t *testing.T) (env []string, home string) {
 	t.Helper()
-	home = kit.Value(os.MkdirTemp("", "ccup"))(t) // the socket's path has to stay short
+	home = kit.Try(os.MkdirTemp("", "ccup")).Must(t) // the socket's path has to stay short
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "CCSHIP_") && !strings.HasPrefix(v, "XDG_") && !strings.HasPrefix(v, "CLAUDE_") {
@@ -174,7 +174,7 @@ func TestUpAddress(t *testing.T) {
 		t.Error("an address that cannot be used is remembered")
 	}
 	h := setup.Home{Dir: t.TempDir()}
-	first := kit.Value(h.Address(t.Context(), ""))(t)
+	first := kit.Try(h.Address(t.Context(), "")).Must(t)
 	second, err := h.Address(t.Context(), "")
 	kit.Check(t, err == nil && second == first, "address %s, then %s %v", first, second, err)
 }
@@ -182,7 +182,7 @@ func TestUpAddress(t *testing.T) {
 // A new database gets every line: state that says they were sent belongs to the one that is gone.
 func TestUpNewDatabase(t *testing.T) {
 	h := setup.Home{Dir: t.TempDir()}
-	program := kit.Value(exec.LookPath("ccship-server"))(t)
+	program := kit.Try(exec.LookPath("ccship-server")).Must(t)
 	if fresh, err := h.EnsureKey(t.Context(), program); !fresh || err != nil {
 		t.Fatalf("first: %v %v", fresh, err)
 	}
@@ -203,7 +203,7 @@ func TestUpNewDatabase(t *testing.T) {
 func TestGuard(t *testing.T) {
 	env, _ := newUpHome(t)
 	address := kit.Address(t)
-	program := kit.Value(exec.LookPath("ccship-server"))(t)
+	program := kit.Try(exec.LookPath("ccship-server")).Must(t)
 	guard := exec.Command("ccship", "guard", program, "serve", "--listen", address)
 	guard.Env = env
 	parent, err := guard.StdinPipe()

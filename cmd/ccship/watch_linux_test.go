@@ -45,7 +45,7 @@ func (c *changing) set(s control.Status) {
 // process is the command line as a process of its own.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	self := kit.Value(os.Executable())(t)
+	self := kit.Try(os.Executable()).Must(t)
 	dir := t.TempDir()
 	kit.Must(t, os.Symlink(self, dir+"/ccship"))
 	cmd := exec.CommandContext(t.Context(), dir+"/ccship", args...)
@@ -57,7 +57,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 func TestWatchLines(t *testing.T) {
 	d := &changing{status: showtest.Healthy()}
 	cmd := process(t, "status", "--watch", "--socket", listen(t, d))
-	out := kit.Value(cmd.StdoutPipe())(t)
+	out := kit.Try(cmd.StdoutPipe()).Must(t)
 	kit.Must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	want := []string{"watching, 132 transcripts, 0 waiting, 48 211 sent", "importing, 1 transcript, 30 MB of 61 MB read, 1 waiting, 48 211 sent"}
@@ -82,7 +82,7 @@ func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
 	}
 	t.Cleanup(func() { _ = seen.Close() })
 	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
-	n := kit.Value(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN))(t)
+	n := kit.Try(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)).Must(t)
 	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = tty.Close() })

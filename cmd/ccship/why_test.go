@@ -29,7 +29,7 @@ func newTale(t *testing.T) *tale {
 		t.Skip("git is not installed")
 	}
 	jsonHome(t)
-	dir := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	dir := kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 	w := &tale{t: t, top: filepath.Join(dir, "shop"), roots: filepath.Join(dir, "projects"),
 		clock: time.Date(2026, 3, 12, 9, 0, 0, 0, time.UTC)}
 	w.flags = []string{"--roots", w.roots, "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "s")}

@@ -43,7 +43,7 @@ func (h *home) write(name, text string, mode os.FileMode) string {
 
 func (h *home) load(flags map[string]string) Config {
 	h.t.Helper()
-	return kit.Value(Load(flags, h.lookup))(h.t)
+	return kit.Try(Load(flags, h.lookup)).Must(h.t)
 }
 
 func TestDefaults(t *testing.T) {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the table of options in the docum
 func TestDocumentedOptions(t *testing.T) {
 	const begin, end = "<!-- options: written by `make docs` -->\n", "<!-- end -->\n"
 	path := filepath.Join("..", "..", "docs", "configuration.md")
-	page := kit.Value(os.ReadFile(path))(t)
+	page := kit.Try(os.ReadFile(path)).Must(t)
 	before, rest, ok := strings.Cut(string(page), begin)
 	table, after, ended := strings.Cut(rest, end)
 	kit.Require(t, ok && ended, "%s has no table between %q and %q", path, begin, end)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestElsewhere(t *testing.T) {
-	home := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	home := kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 	home = filepath.Join(home, "me [x]*") // no pattern
 	env := map[string]string{
 		"CLAUDE_CONFIG_DIR": filepath.Join(home, "a") + ", " + filepath.Join(home, "b"), "XDG_CONFIG_HOME": filepath.Join(home, "xdg"),
@@ -42,7 +42,7 @@ func TestElsewhere(t *testing.T) {
 		kit.Must(t, os.Symlink(filepath.Join(home, ".claude"), filepath.Join(home, ".claude-link")))
 	}
 	for _, h := range elsewhere(home, func(name string) string { return env[name] }, roots) {
-		rel := kit.Value(filepath.Rel(home, h.Path))(t)
+		rel := kit.Try(filepath.Rel(home, h.Path)).Must(t)
 		rel = filepath.ToSlash(rel)
 		kit.Check(t, h.Transcripts == want[rel], "%s: %d transcripts, want %d", rel, h.Transcripts, want[rel])
 		delete(want, rel)

@@ -36,7 +36,7 @@ id = "path-only"
 path = '''\.pem$'''
 `, 0o600)
 	c := h.load(map[string]string{"redact_rules": path})
-	all := kit.Value(c.Maskers())(t)
+	all := kit.Try(c.Maskers()).Must(t)
 	m := all.Of("")
 	for text, want := range map[string]bool{
 		"OURS_ ours_k3j5h7g9": true, "ours_sample35": false, "ours_k3j5h7g9 nolint": false, "zq123456789": true, "ours_aaaaaaaa": false,
@@ -59,7 +59,7 @@ path = '''\.pem$'''
 func TestRedactKey(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
-	first := kit.Value(c.RedactKey())(t)
+	first := kit.Try(c.RedactKey()).Must(t)
 	again, err := c.RedactKey()
 	kit.Check(t, err == nil && again == first, "read again the key is another, %v", err)
 	info, err := os.Stat(c.RedactKeyFile())
@@ -87,7 +87,7 @@ keywords = ["shop_"]
 `, 0o600)
 	cart := h.write("cart.toml", "projects = [\"~/work/shop/cart\"]\n[[rules]]\nid = \"cart\"\nregex = '''cart_[a-z0-9]{12,}'''\nkeywords = [\"cart_\"]\n", 0o600)
 	c := h.load(map[string]string{"redact_rules": shop + string(os.PathListSeparator) + cart})
-	all := kit.Value(c.Maskers())(t)
+	all := kit.Try(c.Maskers()).Must(t)
 	const text = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234 AKIAQ3EGSDFKJ4KKAX2Z shop_k3j5h7g9k3j5 cart_k3j5h7g9k3j5"
 	home := c.Home()
 	for dir, want := range map[string]string{
@@ -111,7 +111,7 @@ keywords = ["shop_"]
 func TestRedactKeyStays(t *testing.T) {
 	h := newHome(t)
 	c := h.load(nil)
-	first := kit.Value(c.RedactKey())(t)
+	first := kit.Try(c.RedactKey()).Must(t)
 	again, err := c.RedactKey()
 	kit.Check(t, again == first && err == nil, "read again it is another key: %v", err)
 	kit.NoError(t, "the same key", c.WriteRedactKey(first, false))

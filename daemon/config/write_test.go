@@ -24,7 +24,7 @@ func TestUnwritten(t *testing.T) {
 	load := func(flags map[string]string) Config {
 		t.Helper()
 		flags["config"] = path
-		return kit.Value(Load(flags, env))(t)
+		return kit.Try(Load(flags, env)).Must(t)
 	}
 	c := load(map[string]string{"server_url": "http://localhost:1"})
 	values, err := c.Unwritten(env)

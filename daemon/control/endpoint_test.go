@@ -49,7 +49,7 @@ func socketPath(t *testing.T) string {
 func serve(t *testing.T, d Daemon) string {
 	t.Helper()
 	path := socketPath(t)
-	ln := kit.Value(Listen(path))(t)
+	ln := kit.Try(Listen(path)).Must(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- NewServer(d, slog.New(slog.DiscardHandler)).Serve(ctx, ln) }()
@@ -76,16 +76,16 @@ func raw(t *testing.T, path, method, url, body string, header http.Header) (int,
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		},
 	}}
-	req := kit.Value(http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body)))(t)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), method, "http://localhost"+url, strings.NewReader(body))).Must(t)
 	for k, v := range header {
 		req.Header[k] = v
 	}
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
-	answer := kit.Value(client.Do(req))(t)
+	answer := kit.Try(client.Do(req)).Must(t)
 	defer answer.Body.Close()
-	text := kit.Value(io.ReadAll(answer.Body))(t)
+	text := kit.Try(io.ReadAll(answer.Body)).Must(t)
 	return answer.StatusCode, string(text)
 }
 
@@ -186,7 +186,7 @@ func TestServeEndsRequests(t *testing.T) {
 		<-ctx.Done()
 		return SyncResult{Reason: "timeout"}, nil
 	}}
-	ln := kit.Value(Listen(socketPath(t)))(t)
+	ln := kit.Try(Listen(socketPath(t))).Must(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

@@ -17,7 +17,7 @@ import (
 
 func TestListenModes(t *testing.T) {
 	path := socketPath(t)
-	ln := kit.Value(Listen(path))(t)
+	ln := kit.Try(Listen(path)).Must(t)
 	defer ln.Close()
 	if runtime.GOOS == "windows" {
 		return
@@ -32,7 +32,7 @@ func TestListenModes(t *testing.T) {
 func TestListenOverSocket(t *testing.T) {
 	path := socketPath(t)
 	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	stale := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path}))(t)
+	stale := kit.Try(net.ListenUnix("unix", &net.UnixAddr{Name: path})).Must(t)
 	stale.SetUnlinkOnClose(false)
 	kit.Must(t, stale.Close())
 	if _, err := os.Lstat(path); err != nil {
@@ -84,7 +84,7 @@ func TestPathTooLong(t *testing.T) {
 func TestNotRunning(t *testing.T) {
 	missing := socketPath(t)
 	stale := socketPath(t)
-	ln := kit.Value(Listen(stale))(t)
+	ln := kit.Try(Listen(stale)).Must(t)
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	kit.Must(t, ln.Close())
 	for name, path := range map[string]string{"missing": missing, "stale": stale} {
@@ -96,7 +96,7 @@ func TestNotRunning(t *testing.T) {
 // A daemon that was stopped still has its socket in the kernel, which goes on connecting callers for it.
 func TestFrozenDaemon(t *testing.T) {
 	path := socketPath(t)
-	ln := kit.Value(Listen(path))(t)
+	ln := kit.Try(Listen(path)).Must(t)
 	defer ln.Close()
 	_, err := Dial(path).Status(t.Context())
 	e, ok := errors.AsType[*Error](err)
@@ -145,7 +145,7 @@ func TestVerifyStall(t *testing.T) {
 // A daemon that ends while it is asked is one that does not run.
 func TestEndsWhileAsked(t *testing.T) {
 	path := socketPath(t)
-	ln := kit.Value(Listen(path))(t)
+	ln := kit.Try(Listen(path)).Must(t)
 	go func() {
 		conn, err := ln.Accept()
 		if err == nil {

@@ -66,13 +66,13 @@ func squat(path string) {
 // program is this test binary where every user may run it.
 func program(t *testing.T) string {
 	t.Helper()
-	self := kit.Value(os.Executable())(t)
-	from := kit.Value(os.Open(self))(t)
+	self := kit.Try(os.Executable()).Must(t)
+	from := kit.Try(os.Open(self)).Must(t)
 	defer from.Close()
-	dir := kit.Value(os.MkdirTemp("", "ccs"))(t)
+	dir := kit.Try(os.MkdirTemp("", "ccs")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "stranger")
-	to := kit.Value(os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755))(t)
+	to := kit.Try(os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)).Must(t)
 	_, err := io.Copy(to, from)
 	kit.Must(t, errors.Join(err, to.Close(), os.Chmod(path, 0o755), os.Chmod(dir, 0o755)))
 	return path
@@ -119,7 +119,7 @@ func TestSquatter(t *testing.T) {
 	}
 	binary := program(t)
 	for name, owner := range map[string]int{"folder of another": nobody, "folder that all may write": 0} {
-		dir := kit.Value(os.MkdirTemp("", "ccs"))(t)
+		dir := kit.Try(os.MkdirTemp("", "ccs")).Must(t)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		kit.Must(t, errors.Join(os.Chown(dir, owner, owner), os.Chmod(dir, 0o777)))
 		path := filepath.Join(dir, "ccship.sock")

@@ -33,7 +33,7 @@ const ownURL, retiredURL = "http://127.0.0.1:1/own", "http://127.0.0.1:1/retired
 // newServers returns servers on a state at path, whose own server takes the key in a file.
 func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPath string) {
 	t.Helper()
-	db := kit.Value(state.Open(t.Context(), state.Options{Path: path, HeadRoom: 1}))(t)
+	db := kit.Try(state.Open(t.Context(), state.Options{Path: path, HeadRoom: 1})).Must(t)
 	t.Cleanup(func() { db.Close() })
 	dir := t.TempDir()
 	keyPath = filepath.Join(dir, "key")
@@ -165,7 +165,7 @@ func TestPause(t *testing.T) {
 
 func loadPause(t *testing.T, s *Servers) *Pause {
 	t.Helper()
-	return kit.Value(LoadPause(t.Context(), s.State, s, s.Log))(t)
+	return kit.Try(LoadPause(t.Context(), s.State, s, s.Log)).Must(t)
 }
 
 // Until a server has answered this run, what it announced to an earlier one holds: a comparison right after the start

@@ -27,7 +27,7 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	n.introductions.toldOn("s", 3)
 	told := func() string {
 		t.Helper()
-		a := kit.Value(b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true}))(t)
+		a := kit.Try(b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true})).Must(t)
 		if a.Receipt != "" {
 			_, err := b.Pending(t.Context(), control.PendingRequest{Session: "s", Receipt: a.Receipt})
 			kit.Must(t, err)
@@ -64,7 +64,7 @@ func TestIntroductionsNameAndCopy(t *testing.T) {
 		{control.InitQuery{Session: "c", Cwd: "/w", Source: "fork"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
 		{control.InitQuery{Session: "c", Cwd: "/w", Source: "resume"}, "- Session: w\n- Working directory: /w\n- Linked documents: none"},
 	} {
-		a := kit.Value(b.Init(t.Context(), x.q))(t)
+		a := kit.Try(b.Init(t.Context(), x.q)).Must(t)
 		got := strings.TrimPrefix(a.Text, "[Session started]\n")
 		kit.Check(t, got == x.want, "%+v\ngot  %q\nwant %q", x.q, got, x.want)
 	}

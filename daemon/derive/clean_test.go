@@ -12,8 +12,8 @@ import (
 // TestCleanLines knows where a masker found nothing, and nothing more.
 func TestCleanLines(t *testing.T) {
 	t.Parallel()
-	masker := kit.Value(redact.New(redact.Key{1}))(t)
-	other := kit.Value(redact.New(redact.Key{1}))(t)
+	masker := kit.Try(redact.New(redact.Key{1})).Must(t)
+	other := kit.Try(redact.New(redact.Key{1})).Must(t)
 	var x cleanLines
 	note := func(id tail.FileID, generation uint32, from, to int64, by *redact.Masker) {
 		x.note(&tail.Chunk{File: tail.File{ID: id}, From: tail.Cursor{Generation: generation, Offset: from},

@@ -79,7 +79,7 @@ func (noFiles) Stats() tail.Stats                     { return tail.Stats{} }
 // open opens the state, until stop.
 func (h *harness) open() *projection.DB {
 	h.t.Helper()
-	projections := kit.Value(projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault}))(h.t)
+	projections := kit.Try(projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})).Must(h.t)
 	h.db, h.projections = projections.State, projections
 	h.stop = sync.OnceFunc(func() {
 		err := projections.State.Close()
@@ -202,7 +202,7 @@ func (h *harness) delivered(transcripts map[string]string) *projection.DB {
 // id returns the file of a session's transcript.
 func (h *harness) id(session string) tail.FileID {
 	h.t.Helper()
-	facts := kit.Value(h.db.Files.Routings(h.t.Context()))(h.t)
+	facts := kit.Try(h.db.Files.Routings(h.t.Context())).Must(h.t)
 	for id, f := range facts {
 		if f.Stream.SessionID == session {
 			return id
@@ -215,7 +215,7 @@ func (h *harness) id(session string) tail.FileID {
 // messages asks for a session's message log.
 func (h *harness) messages(session string) control.Messages {
 	h.t.Helper()
-	return kit.Value(h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{}))(h.t)
+	return kit.Try(h.deriver.Messages(h.t.Context(), h.id(session), session, control.Page{})).Must(h.t)
 }
 
 // emptyState removes what buckets of the closed state hold.

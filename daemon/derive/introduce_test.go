@@ -26,7 +26,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
 	kit.Must(t, err)
 	defer projections.State.Close()
-	introductions := kit.Value(LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler)))(t)
+	introductions := kit.Try(LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))).Must(t)
 	log := slog.New(slog.DiscardHandler)
 	b := NewInbox(Deps{
 		Projections: projections, Introductions: introductions, Notices: NewNotices(projections, introductions, log), Sessions: nothing{}, Documents: nothing{}, Settings: nothing{},
@@ -34,7 +34,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	})
 	introduced := func(session, cwd string) string {
 		t.Helper()
-		a := kit.Value(b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd}))(t)
+		a := kit.Try(b.Init(t.Context(), control.InitQuery{Session: session, Cwd: cwd})).Must(t)
 		return a.Text
 	}
 	kit.Equal(t, "introduced as, then as", introduced("new", "/w"), introduced("new", "/elsewhere"))
@@ -63,7 +63,7 @@ func TestMissedIntroduction(t *testing.T) {
 	b := with(n)
 	next := func(b *Inbox, session, cwd string, print bool) string {
 		t.Helper()
-		a := kit.Value(b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true}))(t)
+		a := kit.Try(b.Pending(t.Context(), control.PendingRequest{Session: session, Cwd: cwd, Confirm: true})).Must(t)
 		if a.Receipt == "" {
 			return a.Text
 		}
@@ -105,7 +105,7 @@ func TestMissedIntroduction(t *testing.T) {
 	start("lost", false)
 	n.introductions.save(t.Context())
 	stop()
-	introductions := kit.Value(LoadIntroductions(t.Context(), n.projections, n.log))(t)
+	introductions := kit.Try(LoadIntroductions(t.Context(), n.projections, n.log)).Must(t)
 	b = with(NewNotices(n.projections, introductions, n.log))
 	got := next(b, "lost", "/w", false) + next(b, "printed", "/w", false) + next(b, "s", "/w", false)
 	kit.Check(t, got == started, "after a restart hooks get %q", got)

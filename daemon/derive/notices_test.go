@@ -22,7 +22,7 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
 	kit.Must(t, err)
 	log := slog.New(slog.DiscardHandler)
-	introductions := kit.Value(LoadIntroductions(t.Context(), projections, log))(t)
+	introductions := kit.Try(LoadIntroductions(t.Context(), projections, log)).Must(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	n = NewNotices(projections, introductions, log)
 	n.leaseTime = time.Hour

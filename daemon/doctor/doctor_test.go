@@ -261,7 +261,7 @@ func TestBadConfig(t *testing.T) {
 func TestConfigNeedsRestart(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	text := kit.Value(os.ReadFile(w.opts.Config.Path))(t)
+	text := kit.Try(os.ReadFile(w.opts.Config.Path)).Must(t)
 	w.write(".config/ccship/config.toml", string(text)+"line_cap = \"1MiB\"\n", 0)
 	w.must(control.Dial(w.opts.Config.Socket).Reload(t.Context()))
 	w.load()
@@ -280,7 +280,7 @@ func TestEnvironment(t *testing.T) {
 		}
 		return w.env(name)
 	}
-	c := kit.Value(config.Load(map[string]string{"log_level": "debug"}, env))(t)
+	c := kit.Try(config.Load(map[string]string{"log_level": "debug"}, env)).Must(t)
 	w.opts.Config, w.opts.Env = c, env
 	f := w.wants(w.examine(), "environment", Warn, "outbox_cap", "`ccship service install`")
 	kit.Check(t, !strings.Contains(f.Text, "log_level"), "a flag is meant for this command only: %+v", f)

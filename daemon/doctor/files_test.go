@@ -60,7 +60,7 @@ func TestSocket(t *testing.T) {
 	t.Run("stale", func(t *testing.T) {
 		w.t = t
 		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		ln := kit.Value(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
+		ln := kit.Try(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})).Must(t)
 		ln.SetUnlinkOnClose(false) // as kill -9 leaves it
 		_ = ln.Close()
 		r := w.examine()

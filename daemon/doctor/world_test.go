@@ -44,9 +44,9 @@ type world struct {
 // newWorld is one in which no problems found, but that no daemon runs.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	home := kit.Value(os.MkdirTemp("", "ccdoc"))(t) // short: the socket lies in it
+	home := kit.Try(os.MkdirTemp("", "ccdoc")).Must(t) // short: the socket lies in it
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	home = kit.Value(filepath.EvalSymlinks(home))(t)
+	home = kit.Try(filepath.EvalSymlinks(home)).Must(t)
 	w := &world{t: t, home: home, root: filepath.Join(home, ".claude", "projects")}
 	w.serve(takeAll)
 	w.web = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { (*w.answer.Load())(rw, r) }))
@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	w.write(".claude/projects/-p/a.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
 	w.write(".config/ccship/config.toml", fmt.Sprintf("server_url = %q\nhead_room = \"1\"\n", w.web.URL), 0)
 	w.write(".config/ccship/api_key", "k3y\n", 0)
-	self := kit.Value(os.Executable())(t)
+	self := kit.Try(os.Executable()).Must(t)
 	lingers := true
 	w.told.st = service.Status{
 		Manager: service.SystemdUser, Installed: true, Enabled: true, Running: true, PID: os.Getpid(),
@@ -77,7 +77,7 @@ func (w *world) env(name string) (string, bool) {
 // load reads the configuration as it is now.
 func (w *world) load() {
 	w.t.Helper()
-	c := kit.Value(config.Load(nil, w.env))(w.t)
+	c := kit.Try(config.Load(nil, w.env)).Must(w.t)
 	c.Log, c.Version = slog.New(slog.DiscardHandler), w.opts.Version
 	w.opts.Config = c
 	w.opts.Sockets = []string{c.Socket, filepath.Join(c.StateDir, "up", "ccship.sock")}
@@ -264,7 +264,7 @@ func refuse(status int) http.HandlerFunc {
 func frozen(t *testing.T, path string) {
 	t.Helper()
 	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	ln := kit.Value(net.Listen("unix", path))(t)
+	ln := kit.Try(net.Listen("unix", path)).Must(t)
 	t.Cleanup(func() { _ = ln.Close() })
 	kit.Must(t, os.Chmod(path, 0o600))
 }

@@ -21,7 +21,7 @@ type place struct {
 
 func newPlace(t *testing.T) place {
 	t.Helper()
-	top := kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	top := kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 	p := place{t, filepath.Join(top, "shop"), filepath.Join(top, "secret")}
 	p.write("docs/spec.md", "# Spec\n")
 	kit.Must(t, os.WriteFile(p.outside, []byte("secret"), 0o600))
@@ -44,7 +44,7 @@ func (p place) link(to, name string) {
 
 func (p place) open() *folder {
 	p.t.Helper()
-	f := kit.Value(openFolder(p.dir))(p.t)
+	f := kit.Try(openFolder(p.dir)).Must(p.t)
 	p.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -156,7 +156,7 @@ func TestFind(t *testing.T) {
 	}
 	linked := p.dir + "-link"
 	kit.Must(t, os.Symlink(p.dir, linked))
-	through := kit.Value(openFolder(linked))(t)
+	through := kit.Try(openFolder(linked)).Must(t)
 	defer through.Close()
 	for _, path := range []string{"docs/spec.md", filepath.Join(linked, "docs/spec.md"), filepath.Join(p.dir, "docs/spec.md")} {
 		got, err := through.Find("", path)
@@ -178,7 +178,7 @@ func TestRead(t *testing.T) {
 	}{{0, true, false}, {keep, true, false}, {keep + 1, false, false}, {limit, false, false}, {limit + 1, false, true}} {
 		text := strings.Repeat("x", test.size)
 		p.write("docs/spec.md", text)
-		c := kit.Value(f.Read("docs/spec.md", limit, keep))(t)
+		c := kit.Try(f.Read("docs/spec.md", limit, keep)).Must(t)
 		sum := sha256.Sum256([]byte(text))
 		if want := hex.EncodeToString(sum[:]); (c.SHA256 == want) == test.tooLarge || c.Size != int64(test.size) ||
 			c.TooLarge != test.tooLarge || (c.Bytes != nil) != test.kept || c.Bytes != nil && string(c.Bytes) != text || c.Torn {

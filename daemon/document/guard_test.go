@@ -95,7 +95,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 	h.check("link.md")
 	p := h.check("link.md")
 	kit.Check(t, p.problem == "" && p.Size == 6, "a link to another file of the folder: %+v", p)
-	c := kit.Value(h.Guard.Open(h.cwd, "link.md", nil))(t)
+	c := kit.Try(h.Guard.Open(h.cwd, "link.md", nil)).Must(t)
 	c.Close()
 }
 

@@ -86,7 +86,7 @@ func (h *harness) reload() {
 
 func realDir(t *testing.T) string {
 	t.Helper()
-	return kit.Value(filepath.EvalSymlinks(t.TempDir()))(t)
+	return kit.Try(filepath.EvalSymlinks(t.TempDir())).Must(t)
 }
 
 // Locate knows sessionA.
@@ -132,7 +132,7 @@ func (h *harness) check(name string, edits ...edit) trackedDocument {
 	h.t.Helper()
 	h.work.Lock()
 	defer h.work.Unlock()
-	loc := kit.Value(h.Locate(h.t.Context(), sessionA))(h.t)
+	loc := kit.Try(h.Locate(h.t.Context(), sessionA)).Must(h.t)
 	h.checkAll(h.t.Context(), loc, edits)
 	for _, d := range h.list(sessionA, false) {
 		if d.Path == name {

@@ -18,7 +18,7 @@ func TestUnchanged(t *testing.T) {
 		t.Helper()
 		h.work.Lock()
 		defer h.work.Unlock()
-		s := kit.Value(h.Locate(t.Context(), sessionA))(t)
+		s := kit.Try(h.Locate(t.Context(), sessionA)).Must(t)
 		got := h.unchanged(s)
 		kit.Check(t, got == want, "%s: unchanged %v, want %v", what, got, want)
 	}

@@ -142,7 +142,7 @@ func TestColumns(t *testing.T) {
 		"session": {"11111111-0000-4000-8000-000000000001": 3, "22222222-0000-4000-8000-000000000002": 4},
 		"project": {"/work/shop|-work-shop shop": 3, `C:\src\shop|-work-shop shop`: 4},
 	} {
-		r := kit.Value(disk(root).Sum(t.Context(), Query{By: []string{by}, Zone: time.FixedZone("UTC+1", 3600)}))(t)
+		r := kit.Try(disk(root).Sum(t.Context(), Query{By: []string{by}, Zone: time.FixedZone("UTC+1", 3600)})).Must(t)
 		got := sums{}
 		for _, x := range r.Rows {
 			got[strings.TrimSpace(x.Day+x.Model+x.Session+x.Machine+x.ProjectHash+" "+x.Host+x.Project)] = x.Output

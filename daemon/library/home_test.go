@@ -83,5 +83,5 @@ func disk(root string) UsageDisk {
 
 func sum(t *testing.T, root string, by ...string) Report {
 	t.Helper()
-	return kit.Value(disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC}))(t)
+	return kit.Try(disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC})).Must(t)
 }

@@ -89,7 +89,7 @@ func naive(t *testing.T, root string) map[cell]tokens {
 	}
 	out := map[cell]tokens{}
 	for _, k := range kept {
-		when := kit.Value(time.Parse(time.RFC3339, k.Timestamp))(t)
+		when := kit.Try(time.Parse(time.RFC3339, k.Timestamp)).Must(t)
 		c := cell{when.UTC().Format(time.DateOnly), k.Message.Model}
 		u, x := k.Message.Usage, out[c]
 		out[c] = tokens{x[0] + u.Input, x[1] + u.Output, x[2] + u.Write, x[3] + u.Read}

@@ -149,7 +149,7 @@ func newRoom(t *testing.T, sessions ...*stored) *room {
 	s := &fakeServer{sessions: sessions}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	base := kit.Value(url.Parse(web.URL))(t)
+	base := kit.Try(url.Parse(web.URL)).Must(t)
 	root := filepath.Join(t.TempDir(), "projects")
 	kit.Must(t, os.MkdirAll(root, 0o700))
 	server := &remote.Client{Base: base, Key: func() (string, error) { return "", nil }, HTTP: web.Client()}

@@ -73,10 +73,10 @@ func TestFirstCommit(t *testing.T) {
 	shallow := filepath.Join(t.TempDir(), "shallow")
 	git(t, dir, "clone", "-q", "--depth=1", "file://"+filepath.ToSlash(dir), shallow)
 	check("shallow", shallow, "")
-	packs := kit.Value(fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack"))(t)
+	packs := kit.Try(fs.Glob(os.DirFS(dir), ".git/objects/pack/*.pack")).Must(t)
 	for _, pack := range packs {
 		pack = filepath.Join(dir, pack)
-		text := kit.Value(os.ReadFile(pack))(t)
+		text := kit.Try(os.ReadFile(pack)).Must(t)
 		for i := 64; i < len(text); i++ {
 			text[i] ^= 0xa5
 		}

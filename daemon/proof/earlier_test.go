@@ -53,7 +53,7 @@ func TestEarlier(t *testing.T) {
 			disk = append(disk, diskHash{sent: LineHash([]byte(string(l))), excused: l < 'a'})
 		}
 		end := int64(len(c.server))
-		got := kit.Value(compareWithDisk(t.Context(), disk, &Hashes{page: hashesOf(c.server)}, end))(t)
+		got := kit.Try(compareWithDisk(t.Context(), disk, &Hashes{page: hashesOf(c.server)}, end)).Must(t)
 		got.dropReplaced(3, c.later)
 		diff := cmp.Diff(&c.want, got, cmp.AllowUnexported(earlier{}, lineDiff{}))
 		kit.Check(t, diff == "", "%s (-want +got):\n%s", name, diff)

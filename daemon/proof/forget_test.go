@@ -11,7 +11,7 @@ import (
 
 // A session is found right after the daemon's start, too, while the tailer has not loaded what it knows.
 func TestTrackedBeforeTheTailerRuns(t *testing.T) {
-	db := kit.Value(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")}))(t)
+	db := kit.Try(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")})).Must(t)
 	t.Cleanup(func() {
 		err := db.Close()
 		kit.Check(t, err == nil, "%v", err)

@@ -22,7 +22,7 @@ func client(t *testing.T, handle http.HandlerFunc) *Client {
 	t.Helper()
 	web := httptest.NewServer(handle)
 	t.Cleanup(web.Close)
-	base := kit.Value(url.Parse(web.URL + "/below"))(t)
+	base := kit.Try(url.Parse(web.URL + "/below")).Must(t)
 	never := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{Base: base, Key: func() (string, error) { return "k", nil }, HTTP: &http.Client{CheckRedirect: never}, Agent: "ccship/1"}
 }

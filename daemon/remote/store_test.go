@@ -36,7 +36,7 @@ func TestOfOneStore(t *testing.T) {
 				_, _ = w.Write([]byte(`{}`))
 			}))
 			defer s.Close()
-			base := kit.Value(url.Parse(s.URL))(t)
+			base := kit.Try(url.Parse(s.URL)).Must(t)
 			client := (&Client{Base: base, HTTP: s.Client(), Key: func() (string, error) { return "", nil }}).Of(c.of)
 			refused := -1
 			for i := range c.answers {

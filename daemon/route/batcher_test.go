@@ -28,14 +28,14 @@ type shown struct {
 
 func show(t *testing.T, batches []outbox.Batch) []shown {
 	t.Helper()
-	d := kit.Value(zstd.NewReader(nil))(t)
+	d := kit.Try(zstd.NewReader(nil)).Must(t)
 	defer d.Close()
 	var out []shown
 	for _, b := range batches {
 		s := shown{Kind: b.Kind, Entries: b.Entries, Open: b.NoNewline}
 		s.From, s.To = fmt.Sprint(b.From), fmt.Sprint(b.To)
 		if len(b.Frame) > 0 {
-			body := kit.Value(d.DecodeAll(b.Frame, nil))(t)
+			body := kit.Try(d.DecodeAll(b.Frame, nil)).Must(t)
 			kit.Check(t, int64(len(body)) == b.Raw, "Raw is %d, the frame holds %d bytes", b.Raw, len(body))
 			s.Body = string(body)
 		}

@@ -78,7 +78,7 @@ func TestHistoryForgottenSession(t *testing.T) {
 
 func TestHistoryStaleProjectsAreRemoved(t *testing.T) {
 	b := newBench(t)
-	kept := kit.Value(state.LoadPersisted[excludedProjects](t.Context(), b.db, "omitted"))(t)
+	kept := kit.Try(state.LoadPersisted[excludedProjects](t.Context(), b.db, "omitted")).Must(t)
 	err := kept.Change(t.Context(), func(excludedProjects) (excludedProjects, bool) {
 		return excludedProjects{9: {"/gone": true}}, true
 	})

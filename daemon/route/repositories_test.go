@@ -86,6 +86,6 @@ func TestRecognize(t *testing.T) {
 // folderKnown reports whether the system tells a folder that was renamed from another one.
 func folderKnown(t *testing.T, dir string) bool {
 	t.Helper()
-	info := kit.Value(os.Stat(dir))(t)
+	info := kit.Try(os.Stat(dir)).Must(t)
 	return folderID(info) != ""
 }

@@ -56,7 +56,7 @@ func newBench(t *testing.T) *bench {
 // open opens the state at path, and makes a router on it.
 func (b *bench) open(path string) {
 	b.t.Helper()
-	db := kit.Value(state.Open(b.t.Context(), state.Options{Path: path}))(b.t)
+	db := kit.Try(state.Open(b.t.Context(), state.Options{Path: path})).Must(b.t)
 	b.t.Cleanup(func() { db.Close() })
 	b.db = db
 	b.load()
@@ -86,7 +86,7 @@ func chunk(id tail.FileID, lines string) *tail.Chunk {
 func (b *bench) decide(c *tail.Chunk) Decision {
 	b.t.Helper()
 	for {
-		d := kit.Value(b.router.Decide(b.t.Context(), c))(b.t)
+		d := kit.Try(b.router.Decide(b.t.Context(), c)).Must(b.t)
 		if d.Verdict != Later || d.After <= 0 || d.After > repositoryPoll { // else its repository is being read
 			return d
 		}

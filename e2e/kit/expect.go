@@ -132,11 +132,3 @@ func Same(t testing.TB, what, diff string) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
-
-// Value returns the value of a call, and ends the test on the call's error: kit.Value(os.ReadFile(path))(t).
-func Value[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		return Try(value, err).Must(t)
-	}
-}

@@ -155,7 +155,7 @@ func desk(t *testing.T, address string) Desk {
 	root := filepath.Join(t.TempDir(), ".claude", "projects")
 	l := &library.Library{Roots: []string{root}, Machine: "0a0a0a0a"}
 	if address != "" {
-		base := kit.Value(url.Parse(address))(t)
+		base := kit.Try(url.Parse(address)).Must(t)
 		l.Server = remote.New(base, address, func() (string, error) { return "", nil }, "test")
 		t.Cleanup(l.Server.HTTP.CloseIdleConnections)
 	}
