@@ -80,17 +80,15 @@ func TestProvenTransport(t *testing.T) {
 				kit.Must(t, err)
 				req.Header.Set(keyHeader, key)
 				answer, err := (&http.Client{Transport: transport}).Do(req)
-				if _, unproven := errors.AsType[*UnprovenError](err); unproven == test.trusts || (err == nil) != test.trusts {
-					t.Errorf("trusted: %v, want %v", err, test.trusts)
-				}
+				_, unproven := errors.AsType[*UnprovenError](err)
+				kit.Check(t, unproven != test.trusts && (err == nil) == test.trusts, "trusted: %v, want %v", err, test.trusts)
 				if err == nil {
 					_, _ = io.Copy(io.Discard, answer.Body)
 					answer.Body.Close()
 				}
 			}
-			if proofs.Load() != test.proofs || keys.Load() != test.keys {
-				t.Errorf("%d proofs were asked for and %d keys shown, want %d and %d", proofs.Load(), keys.Load(), test.proofs, test.keys)
-			}
+			kit.Check(t, proofs.Load() == test.proofs && keys.Load() == test.keys,
+				"%d proofs were asked for and %d keys shown, want %d and %d", proofs.Load(), keys.Load(), test.proofs, test.keys)
 		})
 	}
 }
@@ -119,9 +117,7 @@ func TestProofMoved(t *testing.T) {
 	if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusPermanentRedirect || at != to+"/api/me?a=b" {
 		t.Errorf("answer %s, to %q", answer.Status, at)
 	}
-	if keys.Load() > 0 {
-		t.Error("the key was shown")
-	}
+	kit.Check(t, keys.Load() <= 0, "the key was shown")
 }
 
 // What one process notes, another knows.
@@ -133,15 +129,10 @@ func TestProvenServers(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(m.Path)
-	if err != nil || string(text) != "http://a\nhttp://b\n" {
-		t.Errorf("%q %v", text, err)
-	}
-	if !m.Has("http://a") || m.Has("http://") || m.Has("") {
-		t.Error("other servers than were noted")
-	}
-	if unreadable := (ProvenServers{t.TempDir()}); !unreadable.Has("http://a") {
-		t.Error("what cannot be read names no server")
-	}
+	kit.Check(t, err == nil && string(text) == "http://a\nhttp://b\n", "%q %v", text, err)
+	kit.Check(t, m.Has("http://a") && !m.Has("http://") && !m.Has(""), "other servers than were noted")
+	unreadable := (ProvenServers{t.TempDir()})
+	kit.Check(t, unreadable.Has("http://a"), "what cannot be read names no server")
 }
 
 // A proof is worth nothing for another nonce, store, key or direction.
@@ -153,12 +144,8 @@ func TestProofs(t *testing.T) {
 		ClientProof(a, nonce), ClientProof(b, nonce), ClientProof(a, rand.Text()), ServerProof(a, nonce, "s"), ServerProof(b, nonce, "s"),
 		ServerProof(a, nonce, "t"), ServerProof(a, rand.Text(), "s"), ServerProof(a, nonce, ""), KeyID(a), KeyID(b),
 	} {
-		if seen[proof] {
-			t.Errorf("%s proves two things", proof)
-		}
+		kit.Check(t, !seen[proof], "%s proves two things", proof)
 		seen[proof] = true
 	}
-	if !ValidNonce(nonce) || ValidNonce("") || ValidNonce(nonce+"\n") {
-		t.Errorf("nonce %q", nonce)
-	}
+	kit.Check(t, ValidNonce(nonce) && !ValidNonce("") && !ValidNonce(nonce+"\n"), "nonce %q", nonce)
 }

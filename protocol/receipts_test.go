@@ -28,14 +28,8 @@ func TestReceipts(t *testing.T) {
 func TestReceiptsOfFirstAnswers(t *testing.T) {
 	r := ReceiptsAfter(&Ledger{})
 	for _, count := range []int64{2, 1, 3} {
-		if r.Repeats(&Ledger{Store: "s", Count: count}) {
-			t.Errorf("%d", count)
-		}
+		kit.Check(t, !r.Repeats(&Ledger{Store: "s", Count: count}), "%d", count)
 	}
-	if !r.Repeats(&Ledger{Store: "s", Count: 3}) {
-		t.Error("the second 3")
-	}
-	if !r.Repeats(&Ledger{Store: "t", Count: 4}) {
-		t.Error("another store")
-	}
+	kit.Check(t, r.Repeats(&Ledger{Store: "s", Count: 3}), "the second 3")
+	kit.Check(t, r.Repeats(&Ledger{Store: "t", Count: 4}), "another store")
 }

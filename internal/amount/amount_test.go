@@ -22,17 +22,14 @@ func TestParseSize(t *testing.T) {
 		"64kB": 64_000, "10MB": 10e6, "7B": 7, "3gb": 3e9, "1TB": 1e12, "1TiB": 1 << 40,
 	} {
 		got, err := ParseSize(text)
-		if err != nil || got != want {
-			t.Errorf("%q is %d %v, want %d", text, got, err, want)
-		}
+		kit.Check(t, err == nil && got == want, "%q is %d %v, want %d", text, got, err, want)
 		if back, err := ParseSize(ExactSize(got)); err != nil || back != got {
 			t.Errorf("%d is written %s", got, ExactSize(got))
 		}
 	}
 	for _, text := range []string{"", "MiB", "-1", "1.5", "NaN", "Inf", "1e30TiB", "5 parsecs", "9999999TiB", "99999999999GiB"} {
-		if got, err := ParseSize(text); err == nil {
-			t.Errorf("%q is %d, want an error", text, got)
-		}
+		got, err := ParseSize(text)
+		kit.Check(t, err != nil, "%q is %d, want an error", text, got)
 	}
 }
 
@@ -50,9 +47,7 @@ func TestCounts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 48211: "48 211", 1234567: "1 234 567", -1234: "-1 234", -123: "-123"} {
 		kit.Equal(t, fmt.Sprint("count ", n), Count(n), want)
 	}
-	if got := Counted(1, "line", "lines") + ", " + Counted(1200, "line", "lines"); got != "1 line, 1 200 lines" {
-		t.Error(got)
-	}
+	kit.Equal(t, "Counted", Counted(1, "line", "lines")+", "+Counted(1200, "line", "lines"), "1 line, 1 200 lines")
 }
 
 func TestTimes(t *testing.T) {
@@ -63,23 +58,16 @@ func TestTimes(t *testing.T) {
 		kit.Equal(t, fmt.Sprint(d), Duration(d), want)
 	}
 	now := time.Unix(1_800_000_000, 0)
-	if got := Ago(now, now.Add(-time.Millisecond)); got != "just now" {
-		t.Error(got)
-	}
-	if got := Ago(now, now.Add(-3*time.Hour)); got != "3 h 0 min ago" {
-		t.Error(got)
-	}
+	kit.Equal(t, "Ago", Ago(now, now.Add(-time.Millisecond)), "just now")
+	kit.Equal(t, "Ago", Ago(now, now.Add(-3*time.Hour)), "3 h 0 min ago")
 }
 
 func TestParseAge(t *testing.T) {
 	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "2w": 336 * time.Hour, "36h": 36 * time.Hour, "1s": time.Second} {
-		if got, err := ParseAge(text); got != want || err != nil {
-			t.Errorf("%q is %v, %v", text, got, err)
-		}
+		kit.Gives(t, fmt.Sprintf("%q is", text), want)(ParseAge(text))
 	}
 	for _, text := range []string{"", "d", "0d", "-1d", "30", "1.5d", "30 d", "999999999w", "0s"} {
-		if got, err := ParseAge(text); err == nil {
-			t.Errorf("%q is %v", text, got)
-		}
+		got, err := ParseAge(text)
+		kit.Check(t, err != nil, "%q is %v", text, got)
 	}
 }

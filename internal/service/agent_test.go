@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,14 +24,10 @@ func plist(t *testing.T, text string) map[string]any {
 	d := xml.NewDecoder(strings.NewReader(text))
 	for {
 		token, err := d.Token()
-		if err != nil {
-			t.Fatalf("read property list: %v", err)
-		}
+		kit.Require(t, err == nil, "read property list: %v", err)
 		if start, ok := token.(xml.StartElement); ok && start.Name.Local == "dict" {
 			value, err := plistValue(d, start)
-			if err != nil {
-				t.Fatalf("read property list: %v", err)
-			}
+			kit.Require(t, err == nil, "read property list: %v", err)
 			return value.(map[string]any)
 		}
 	}
@@ -99,13 +94,9 @@ func TestAgentSays(t *testing.T) {
 		"StandardErrorPath":  "/dev/null",
 		"Umask":              0o077,
 	} {
-		if !reflect.DeepEqual(got[key], want) {
-			t.Errorf("%s is %v, want %v", key, got[key], want)
-		}
+		kit.Check(t, reflect.DeepEqual(got[key], want), "%s is %v, want %v", key, got[key], want)
 	}
-	if strings.Contains(text, "{{") {
-		t.Error("the library that writes the file would take braces for its own")
-	}
+	kit.Check(t, !strings.Contains(text, "{{"), "the library that writes the file would take braces for its own")
 	kit.Equal(t, "program is", programOfAgent(text), o.Binary)
 	if got := plist(t, packaging.Agent)["ProgramArguments"].([]any); got[1] != "run" || got[2] != "--log-file" {
 		t.Errorf("the packages' own has the arguments %v", got)
@@ -171,9 +162,7 @@ func TestLaunchd(t *testing.T) {
 	ctx := t.Context()
 	step := func(what string, err error, want string) {
 		t.Helper()
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+		kit.Require(t, err == nil, "%s: %v", what, err)
 		kit.Equal(t, what+": asked launchctl", calls(t, dir), want)
 	}
 	const load = "enable gui/501/com.github.ccship; bootstrap gui/501 /LaunchAgents/com.github.ccship.plist"
@@ -186,9 +175,8 @@ func TestLaunchd(t *testing.T) {
 		t.Errorf("%v %v %+v", info, err, out)
 	}
 	st, err := l.Status(ctx)
-	if err != nil || !st.Installed || !st.Enabled || !st.Running || st.PID != 4711 || st.Binary != "/usr/local/bin/ccship" || st.UnitPath != l.path {
-		t.Errorf("%+v %v", st, err)
-	}
+	kit.Check(t, err == nil && st.Installed && st.Enabled && st.Running && st.PID == 4711 && st.Binary == "/usr/local/bin/ccship" && st.UnitPath == l.path,
+		"%+v %v", st, err)
 	_, err = l.Install(ctx, true)
 	step("install again", err, "kickstart -k gui/501/com.github.ccship")
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
@@ -203,12 +191,9 @@ func TestLaunchd(t *testing.T) {
 	step("start again", l.Start(ctx), load)
 	r, err := l.Uninstall(ctx)
 	step("uninstall", err, "bootout gui/501/com.github.ccship")
-	if !r.Was || len(r.Removed) != 1 || fileExists(l.path) {
-		t.Errorf("%+v", r)
-	}
-	if r, err := l.Uninstall(ctx); err != nil || r.Was {
-		t.Errorf("%+v %v", r, err)
-	}
+	kit.Check(t, r.Was && len(r.Removed) == 1 && !fileExists(l.path), "%+v", r)
+	r, err = l.Uninstall(ctx)
+	kit.Check(t, err == nil && !r.Was, "%+v %v", r, err)
 }
 
 // An agent that its user has disabled is installed, but does not start by itself.
@@ -217,9 +202,8 @@ func TestLaunchdDisabled(t *testing.T) {
 	kit.Try(l.Install(t.Context(), true)).Must(t)
 	for text, enabled := range map[string]bool{"\t\t\"" + Daemon.label + "\" => disabled\n": false, "\t\t\"" + Daemon.label + "\" => enabled\n": true, "": true} {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "disabled"), []byte(text), 0o600))
-		if st, err := l.Status(t.Context()); err != nil || !st.Installed || st.Enabled != enabled {
-			t.Errorf("%q: %+v %v", text, st, err)
-		}
+		st, err := l.Status(t.Context())
+		kit.Check(t, err == nil && st.Installed && st.Enabled == enabled, "%q: %+v %v", text, st, err)
 	}
 }
 
@@ -233,18 +217,15 @@ func TestLaunchdFails(t *testing.T) {
 	l, dir := newFakeLaunchd(t)
 	kit.Must(t, os.WriteFile(filepath.Join(dir, "refuse"), nil, 0o600))
 	var e *control.Error
-	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "Input/output error") || e.Hint == "" {
-		t.Errorf("%v", err)
-	}
+	_, err := l.Install(t.Context(), true)
+	kit.Check(t, errors.As(err, &e) && strings.Contains(e.Message, "Input/output error") && e.Hint != "", "%v", err)
 	before := kit.Try(os.ReadFile(l.path)).Must(t)
 	l.o.Args = append(l.o.Args, "--config", "/other.toml")
 	l.write = func(string) error { return errors.New("no space") }
-	if _, err := l.Install(t.Context(), true); !errors.As(err, &e) || !strings.Contains(e.Message, "no space") {
-		t.Errorf("%v", err)
-	}
-	if after, err := os.ReadFile(l.path); err != nil || string(after) != string(before) {
-		t.Errorf("the old agent is gone: %v", err)
-	}
+	_, err = l.Install(t.Context(), true)
+	kit.Check(t, errors.As(err, &e) && strings.Contains(e.Message, "no space"), "%v", err)
+	after, err := os.ReadFile(l.path)
+	kit.Check(t, err == nil && string(after) == string(before), "the old agent is gone: %v", err)
 }
 
 func TestLogCommands(t *testing.T) {
@@ -260,9 +241,8 @@ func TestLogCommands(t *testing.T) {
 			t.Errorf("%s: %q %v", system, got, err)
 		}
 	}
-	if _, err := newOn("darwin", Options{Program: Daemon, System: true}); err == nil {
-		t.Error("--system on a Mac")
-	}
+	_, err := newOn("darwin", Options{Program: Daemon, System: true})
+	kit.Check(t, err != nil, "--system on a Mac")
 }
 
 // PowerShell reads what follows -Command as one script, whose words end at spaces; and a file that it follows never
@@ -276,9 +256,7 @@ func TestGetContent(t *testing.T) {
 		"Get-Content -LiteralPath " + quoted + " -Tail 7 -Wait":            getContent(7, true, one),
 		quoted + ",'C:\\server.log' | ForEach-Object { Start-Job { Get-Content -LiteralPath $args[0] -Tail 7 -Wait } -ArgumentList $_ } | Receive-Job -Wait": getContent(7, true, one, two),
 	} {
-		if want := []string{"powershell", "-NoProfile", "-Command", script}; !slices.Equal(argv, want) {
-			t.Errorf("%q, want %q", argv, want)
-		}
+		kit.Equal(t, "argv", argv, []string{"powershell", "-NoProfile", "-Command", script})
 	}
 }
 
@@ -291,12 +269,9 @@ func TestServerAgent(t *testing.T) {
 		"Label": "com.github.ccship.server", "StandardErrorPath": o.LogFile,
 		"ProgramArguments": []any{o.Binary, "serve", "--listen", "127.0.0.1:5001"},
 	} {
-		if !reflect.DeepEqual(got[key], want) {
-			t.Errorf("%s is %v, want %v", key, got[key], want)
-		}
+		kit.Check(t, reflect.DeepEqual(got[key], want), "%s is %v, want %v", key, got[key], want)
 	}
 	l := &launchd{o: o}
-	if !l.fits(text) || l.fits(strings.Replace(text, "RunAtLoad", "RunAtLoads", 1)) {
-		t.Error("only what this version installs is current")
-	}
+	kit.Check(t, l.fits(text) && !l.fits(strings.Replace(text, "RunAtLoad", "RunAtLoads", 1)),
+		"only what this version installs is current")
 }

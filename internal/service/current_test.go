@@ -34,22 +34,17 @@ func TestCurrent(t *testing.T) {
 		older := strings.Replace(c.text, c.change, c.with, 1)
 		for text, want := range map[string]bool{c.text: true, older: false, "": false} {
 			kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-			if got, err := (&Service{manager: c.m}).Current(Status{Installed: true, UnitPath: path}); err != nil || got != want {
-				t.Errorf("%s: %v %v, want %v of\n%s", name, got, err, want, text)
-			}
+			got, err := (&Service{manager: c.m}).Current(Status{Installed: true, UnitPath: path})
+			kit.Check(t, err == nil && got == want, "%s: %v %v, want %v of\n%s", name, got, err, want, text)
 		}
 	}
 	s := &Service{manager: &systemd{o: Options{Program: Daemon}}}
-	if got, err := s.Current(Status{Installed: true, UnitPath: path + ".gone"}); got || err != nil {
-		t.Errorf("a file that was removed: %v %v", got, err)
-	}
-	if got, err := s.Current(Status{UnitPath: path}); !got || err != nil {
-		t.Errorf("not installed: %v %v", got, err)
-	}
-	if got, err := s.Current(Status{Installed: true, UnitPath: t.TempDir()}); got || err == nil {
-		t.Errorf("a folder: %v %v", got, err)
-	}
-	if got, err := (&Service{manager: nobody{Daemon}}).Current(Status{Installed: true, UnitPath: path}); !got || err != nil {
-		t.Errorf("without files: %v %v", got, err)
-	}
+	got, err := s.Current(Status{Installed: true, UnitPath: path + ".gone"})
+	kit.Check(t, !got && err == nil, "a file that was removed: %v %v", got, err)
+	got, err = s.Current(Status{UnitPath: path})
+	kit.Check(t, got && err == nil, "not installed: %v %v", got, err)
+	got, err = s.Current(Status{Installed: true, UnitPath: t.TempDir()})
+	kit.Check(t, !got && err != nil, "a folder: %v %v", got, err)
+	got, err = (&Service{manager: nobody{Daemon}}).Current(Status{Installed: true, UnitPath: path})
+	kit.Check(t, got && err == nil, "without files: %v %v", got, err)
 }

@@ -33,9 +33,7 @@ func TestNewNotifier(t *testing.T) {
 		{map[string]string{"NOTIFY_SOCKET": "/n", "WATCHDOG_USEC": "soon"}, &Notifier{socket: "/n"}},
 	} {
 		got := NewNotifier(func(name string) string { return c.env[name] }, nil)
-		if got.socket != c.want.socket || got.watchdog != c.want.watchdog {
-			t.Errorf("%v: %+v", c.env, got)
-		}
+		kit.Check(t, got.socket == c.want.socket && got.watchdog == c.want.watchdog, "%v: %+v", c.env, got)
 	}
 }
 
@@ -66,26 +64,22 @@ func (f *fakeParts) watchdog(limit time.Duration) *watchdog {
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 10 * time.Second
-		if s, err := newFakeParts().watchdog(limit).check(t.Context()); err != nil || s.State != "watching" {
-			t.Errorf("%+v %v", s, err)
-		}
+		s, err := newFakeParts().watchdog(limit).check(t.Context())
+		kit.Check(t, err == nil && s.State == "watching", "%+v %v", s, err)
 		f := newFakeParts()
 		f.still = func() time.Duration { return 21 * time.Second }
-		if _, err := f.watchdog(limit).check(t.Context()); err == nil || !strings.Contains(err.Error(), "tailer") {
-			t.Errorf("a still tailer: %v", err)
-		}
+		_, err = f.watchdog(limit).check(t.Context())
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "tailer"), "a still tailer: %v", err)
 		f = newFakeParts()
 		f.status = errors.New("no")
-		if _, err := f.watchdog(limit).check(t.Context()); err == nil || !strings.Contains(err.Error(), "control socket") {
-			t.Errorf("a socket without answer: %v", err)
-		}
+		_, err = f.watchdog(limit).check(t.Context())
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "control socket"), "a socket without answer: %v", err)
 		f = newFakeParts()
 		f.hang = make(chan struct{})
 		w := f.watchdog(limit)
 		for _, want := range []string{"deadline", "still hangs"} { // the second finds the first still waiting
-			if _, err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("a state that hangs: %v, want %s", err, want)
-			}
+			_, err := w.check(t.Context())
+			kit.Check(t, err != nil && strings.Contains(err.Error(), want), "a state that hangs: %v, want %s", err, want)
 		}
 		close(f.hang)
 		synctest.Wait()

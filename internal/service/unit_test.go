@@ -46,16 +46,12 @@ func TestUnitSays(t *testing.T) {
 			kit.Has(t, fmt.Sprintf("%s: no line %s", name, line), c.unit, "\n"+line+"\n")
 		}
 		for _, key := range []string{"Nice", "MemoryMax", "MemoryHigh", "WatchdogSec", "TimeoutStopSec", "LimitNOFILE", "ExecReload", "SystemCallFilter"} {
-			if !regexp.MustCompile(`(?m)^` + key + `=.`).MatchString(c.unit) {
-				t.Errorf("%s: no %s", name, key)
-			}
+			kit.Check(t, regexp.MustCompile(`(?m)^`+key+`=.`).MatchString(c.unit), "%s: no %s", name, key)
 		}
 	}
 	// A user's systemd may not take capabilities away: with one of these the service does not start at all.
 	for _, key := range []string{"PrivateDevices", "PrivateUsers", "ProtectClock", "ProtectKernelLogs", "ProtectKernelModules", "CapabilityBoundingSet", "User"} {
-		if regexp.MustCompile(`(?m)^` + key + `=`).MatchString(packaging.UserUnit) {
-			t.Errorf("the user's unit has %s", key)
-		}
+		kit.Check(t, !regexp.MustCompile(`(?m)^`+key+`=`).MatchString(packaging.UserUnit), "the user's unit has %s", key)
 	}
 }
 
@@ -77,9 +73,8 @@ func TestUnitCommand(t *testing.T) {
 	}
 	for _, binary := range []string{`/opt/a"b/ccship`, `/opt/a'b/ccship`, `/opt/a\b/ccship`, "/opt/a\nb/ccship"} {
 		var e *control.Error
-		if _, err := renderUnit(Options{Program: Daemon, Binary: binary}); !errors.As(err, &e) || e.Hint == "" {
-			t.Errorf("%q: %v", binary, err)
-		}
+		_, err := renderUnit(Options{Program: Daemon, Binary: binary})
+		kit.Check(t, errors.As(err, &e) && e.Hint != "", "%q: %v", binary, err)
 	}
 }
 
@@ -96,9 +91,8 @@ func TestUnitWritable(t *testing.T) {
 	} {
 		c.o.Binary = "/usr/bin/ccship"
 		text, err := renderUnit(c.o)
-		if got := lineOf(text, "ReadWritePaths="); err != nil || got != c.want {
-			t.Errorf("%v\n got %s\nwant %s", err, got, c.want)
-		}
+		got := lineOf(text, "ReadWritePaths=")
+		kit.Check(t, err == nil && got == c.want, "%v\n got %s\nwant %s", err, got, c.want)
 	}
 }
 
@@ -127,9 +121,7 @@ func TestUnitVerifies(t *testing.T) {
 		if strings.Contains(string(out), "initialize manager") {
 			t.Skipf("systemd-analyze does not work here: %s", out)
 		}
-		if err != nil || strings.Contains(string(out), name) {
-			t.Errorf("%s: %v\n%s", name, err, out)
-		}
+		kit.Check(t, err == nil && !strings.Contains(string(out), name), "%s: %v\n%s", name, err, out)
 	}
 }
 

@@ -52,9 +52,7 @@ func TestFaults(t *testing.T) {
 			want = "new"
 		}
 		kit.Equal(t, failing+" fails: the file holds", read(t, path), want)
-		if failing == "none" && !slices.Equal(taken, steps) {
-			t.Errorf("the steps are %q, want %q", taken, steps)
-		}
+		kit.Check(t, failing != "none" || slices.Equal(taken, steps), "the steps are %q, want %q", taken, steps)
 		only(t, filepath.Dir(path), "settings")
 	}
 }
@@ -64,9 +62,8 @@ func TestCommitNew(t *testing.T) {
 	for i, want := range []error{nil, fs.ErrExist} {
 		f := kit.Try(CreateFile(path)).Must(t)
 		kit.Try(f.WriteString([]string{"first", "second"}[i])).Must(t)
-		if err := f.CommitNew(); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
+		err := f.CommitNew()
+		kit.Check(t, errors.Is(err, want), "%v, want %v", err, want)
 		kit.Equal(t, "it holds", read(t, path), "first")
 		only(t, filepath.Dir(path), "export")
 	}
@@ -79,12 +76,8 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%v, %q", err, read(t, path))
 	}
 	info := kit.Try(os.Stat(path)).Must(t)
-	if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v", info.Mode())
-	}
-	if err := WriteFile(filepath.Join(path, "below a file"), nil); err == nil {
-		t.Error("a file below a file was written")
-	}
+	kit.Check(t, runtime.GOOS == "windows" || info.Mode().Perm() == 0o600, "mode %v", info.Mode())
+	kit.Check(t, WriteFile(filepath.Join(path, "below a file"), nil) != nil, "a file below a file was written")
 }
 
 // A link stays a link, and leads to the new content.
@@ -98,8 +91,7 @@ func TestWriteThroughLink(t *testing.T) {
 	if err := WriteFile(link, []byte("new")); err != nil || read(t, elsewhere) != "new" {
 		t.Errorf("%v, the file holds %q", err, read(t, elsewhere))
 	}
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != fs.ModeSymlink {
-		t.Errorf("the link is %v, %v", info.Mode(), err)
-	}
+	info, err := os.Lstat(link)
+	kit.Check(t, err == nil && info.Mode().Type() == fs.ModeSymlink, "the link is %v, %v", info.Mode(), err)
 	only(t, dir, "settings")
 }

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const (
@@ -21,9 +23,8 @@ func TestPercentOf(t *testing.T) {
 		{0, 200, 200}, {room / 2, 200, 200}, {room * 2 / 3, 200, 150}, {room, 200, 100},
 		{room + room/2, 100, 66}, {2 * room, 200, 50}, {100 * room, 200, least},
 	} {
-		if got := percentOf(c.alive, room, c.most); got != c.want {
-			t.Errorf("of %d bytes alive, at most %d %%: %d %%, want %d", c.alive, c.most, got, c.want)
-		}
+		got := percentOf(c.alive, room, c.most)
+		kit.Check(t, got == c.want, "of %d bytes alive, at most %d %%: %d %%, want %d", c.alive, c.most, got, c.want)
 	}
 }
 

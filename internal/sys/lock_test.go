@@ -50,22 +50,17 @@ func TestTwoProcesses(t *testing.T) {
 	if _, err := AcquireLock([]string{dir, link}, Holder{PID: 1}); !errors.As(err, &held) {
 		t.Fatalf("the second: %v", err)
 	}
-	if held.Holder.PID != other.Process.Pid || held.Holder.State != "/other/state" || held.Root != link {
-		t.Errorf("held: %+v", held)
-	}
-	if h, ok := FindHolder([]string{root}); !ok || h.PID != other.Process.Pid {
-		t.Errorf("found %+v, %t", h, ok)
-	}
+	kit.Check(t, held.Holder.PID == other.Process.Pid && held.Holder.State == "/other/state" && held.Root == link,
+		"held: %+v", held)
+	h, ok := FindHolder([]string{root})
+	kit.Check(t, ok && h.PID == other.Process.Pid, "found %+v, %t", h, ok)
 	kit.Must(t, other.Process.Kill())
 	_ = other.Wait() // it was killed
 	l, err := AcquireLock([]string{dir, link}, Holder{PID: 1})
-	if err != nil {
-		t.Fatalf("after its end: %v", err)
-	}
+	kit.Require(t, err == nil, "after its end: %v", err)
 	kit.Should(t, l.Release())
-	if _, ok := FindHolder([]string{root}); ok {
-		t.Error("a released root is held")
-	}
+	_, ok = FindHolder([]string{root})
+	kit.Check(t, !ok, "a released root is held")
 }
 
 // TestMissingRoot: a root that does not exist has a lock, too, and it is not that of its parent.
@@ -73,12 +68,10 @@ func TestMissingRoot(t *testing.T) {
 	dir := t.TempDir()
 	l := kit.Try(AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})).Must(t)
 	defer l.Release()
-	if h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")}); !ok || h.PID != 7 {
-		t.Errorf("found %+v, %t", h, ok)
-	}
-	if _, ok := FindHolder([]string{dir}); ok {
-		t.Error("the parent is held")
-	}
+	h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")})
+	kit.Check(t, ok && h.PID == 7, "found %+v, %t", h, ok)
+	_, ok = FindHolder([]string{dir})
+	kit.Check(t, !ok, "the parent is held")
 }
 
 // TestReplacedRoot: a root whose folder was replaced is still held, and the folder that was moved away is not.
@@ -89,11 +82,9 @@ func TestReplacedRoot(t *testing.T) {
 	l := kit.Try(AcquireLock([]string{root}, Holder{PID: 7})).Must(t)
 	defer l.Release()
 	kit.Must(t, os.Rename(root, away))
-	if h, ok := FindHolder([]string{away}); ok {
-		t.Errorf("a folder that nobody delivers any more is held by %+v", h)
-	}
+	h, ok := FindHolder([]string{away})
+	kit.Check(t, !ok, "a folder that nobody delivers any more is held by %+v", h)
 	kit.Must(t, os.Mkdir(root, 0o700))
-	if h, ok := FindHolder([]string{root}); !ok || h.PID != 7 {
-		t.Errorf("found %+v, %t", h, ok)
-	}
+	h, ok = FindHolder([]string{root})
+	kit.Check(t, ok && h.PID == 7, "found %+v, %t", h, ok)
 }

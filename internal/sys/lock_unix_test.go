@@ -18,7 +18,6 @@ func TestReleaseBesideFork(t *testing.T) {
 		defer syscall.Close(inherited)
 	}
 	kit.Must(t, l.Release())
-	if h, ok := FindHolder([]string{root}); ok {
-		t.Errorf("held by %+v", h)
-	}
+	h, ok := FindHolder([]string{root})
+	kit.Check(t, !ok, "held by %+v", h)
 }

@@ -38,17 +38,14 @@ func TestOpenOwn(t *testing.T) {
 			}
 		}
 	}
-	if _, err := os.Lstat(at("none")); err == nil {
-		t.Error("a file was made behind a link")
-	}
+	_, err := os.Lstat(at("none"))
+	kit.Check(t, err != nil, "a file was made behind a link")
 	for _, name := range []string{"mine", "fresh"} {
 		f, err := OpenOwn(at(name), os.O_RDWR|os.O_CREATE)
 		must(err, f.Close())
 	}
-	if info, err := os.Stat(at("fresh")); err != nil || info.Mode() != 0o600 {
-		t.Errorf("a new file: %v %v", info, err)
-	}
-	if text, err := ReadOwn(at("mine")); string(text) != "mine\n" || err != nil {
-		t.Errorf("%q %v", text, err)
-	}
+	info, err := os.Stat(at("fresh"))
+	kit.Check(t, err == nil && info.Mode() == 0o600, "a new file: %v %v", info, err)
+	text, err := ReadOwn(at("mine"))
+	kit.Check(t, string(text) == "mine\n" && err == nil, "%q %v", text, err)
 }

@@ -23,8 +23,6 @@ func TestDial(t *testing.T) {
 	defer conn.Close()
 	kit.Gives(t, "the peer", os.Geteuid())(PeerOf(conn.(*net.UnixConn)))
 	for uid, want := range map[int]bool{os.Geteuid(): true, 0: true, os.Geteuid() + 4711: false} {
-		if TrustedPeer(uid) != want {
-			t.Errorf("Trusted(%d) = %v", uid, !want)
-		}
+		kit.Check(t, TrustedPeer(uid) == want, "Trusted(%d) = %v", uid, !want)
 	}
 }

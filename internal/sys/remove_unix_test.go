@@ -23,9 +23,8 @@ func TestRemove(t *testing.T) {
 	if removed, err := RemoveLock([]string{root}); !errors.As(err, &held) || len(removed) != 0 {
 		t.Errorf("removed %q while a daemon delivers the root: %v", removed, err)
 	}
-	if _, ok := FindHolder([]string{root}); !ok {
-		t.Error("the lock is gone")
-	}
+	_, ok := FindHolder([]string{root})
+	kit.Check(t, ok, "the lock is gone")
 	names := []string{l.files[0].Name(), l.files[1].Name()}
 	kit.Must(t, l.Release())
 	gone := func(when string) {
@@ -35,16 +34,14 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	gone("after its end")
-	if _, ok := FindHolder([]string{root}); ok {
-		t.Error("a released root is held")
-	}
+	_, ok = FindHolder([]string{root})
+	kit.Check(t, !ok, "a released root is held")
 	gone("after somebody looked")
 	for _, name := range names {
 		kit.Must(t, os.WriteFile(name, []byte(`{"pid":7}`), 0o600))
 	}
-	if removed, err := RemoveLock([]string{root}); err != nil || len(removed) != 2 {
-		t.Errorf("removed %q: %v", removed, err)
-	}
+	removed, err := RemoveLock([]string{root})
+	kit.Check(t, err == nil && len(removed) == 2, "removed %q: %v", removed, err)
 	gone("after it was removed,")
 }
 
@@ -61,9 +58,7 @@ func TestRemoveBesideAcquire(t *testing.T) {
 				}
 				l, err := AcquireLock([]string{root}, Holder{PID: 7})
 				if err != nil {
-					if !isHeld(err) {
-						t.Error(err)
-					}
+					kit.Check(t, isHeld(err), "%v", err)
 					continue
 				}
 				if !mu.TryLock() {
@@ -87,17 +82,13 @@ func TestRemoveBesideAcquire(t *testing.T) {
 func TestNamed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	f, err := openLocked(name)
-	if err != nil || !isNamed(f, name) {
-		t.Fatal(err)
-	}
+	kit.Require(t, err == nil && isNamed(f, name), "%v", err)
 	defer f.Close()
 	if err := os.Remove(name); err != nil || isNamed(f, name) {
 		t.Error("the removed file has its name", err)
 	}
 	other, err := openLocked(name)
-	if err != nil || isNamed(f, name) || !isNamed(other, name) {
-		t.Error("the replaced file has its name", err)
-	}
+	kit.Check(t, err == nil && !isNamed(f, name) && isNamed(other, name), "%v %v", "the replaced file has its name", err)
 	_ = other.Close()
 }
 

@@ -21,13 +21,10 @@ func TestSquattedFolder(t *testing.T) {
 		kit.Must(t, os.Chmod(path, 0o777))
 	}
 	squat(first)
-	if got, err := ownFolder(first, second); got != second || err != nil {
-		t.Fatalf("%q %v", got, err)
-	}
+	got, err := ownFolder(first, second)
+	kit.Require(t, got == second && err == nil, "%q %v", got, err)
 	kit.Must(t, os.Remove(first))
-	if got, err := ownFolder(first, second); got != second || err != nil {
-		t.Errorf("the first is free again: %q %v", got, err)
-	}
+	kit.Gives(t, "the first is free again", second)(ownFolder(first, second))
 	kit.Must(t, os.Remove(second))
 	squat(first)
 	squat(second)
