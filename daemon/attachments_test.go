@@ -212,8 +212,7 @@ func TestForgetTakesAttachments(t *testing.T) {
 	kit.Check(t, !there, "a file of a forgotten session was sent")
 }
 
-// TestRetiredServer changes the server while rows wait for one that is down: they are distinguished, and can be given
-// up.
+// TestRetiredServer changes the server while rows wait for one that is down: they can be told apart and given up.
 func TestRetiredServer(t *testing.T) {
 	w := attachmentWorld(t)
 	w.deliver()

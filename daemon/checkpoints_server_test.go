@@ -57,8 +57,7 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 	}
 }
 
-// A server that begins to take checkpoints gets those that were withheld from it; one that takes another's place gets
-// all.
+// A server that begins to take checkpoints gets those withheld from it; one in another's place gets all.
 func TestCheckpointsForAnotherServer(t *testing.T) {
 	w := newFileWorld(t)
 	w.watching()

@@ -107,8 +107,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// An import makes the marks of compactions, without a word, and nothing else; what passes the budget afterwards counts
-// from there.
+// An import only makes the marks of compactions, without a word; what passes the budget later counts from there.
 func TestCheckpointsOfHistory(t *testing.T) {
 	w := newWorld(t)
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}

@@ -31,8 +31,7 @@ func (w *world) contract() *contract {
 	}}}
 }
 
-// call makes a request. An answer is one document with its version, or one a line, and its lists are never null; a
-// refusal says what to do.
+// call makes a request: documents and lines have a version, lists are never null, a refusal says what to do.
 func (c *contract) call(method, path, body string, code int) []byte {
 	c.t.Helper()
 	what := method + " " + path

@@ -14,8 +14,7 @@ import (
 	"github.com/ccship/ccship/protocol"
 )
 
-// TestSyncWaitsForDeadLettersOfANewVersion: the first answer of a new server version has the dead letters queued again.
-// A sync that runs meanwhile says "delivered" only when they have arrived.
+// A sync says "delivered" only when the dead letters that a new server version has queued again have arrived.
 func TestSyncWaitsForDeadLettersOfANewVersion(t *testing.T) {
 	w := newWorld(t)
 	var newer atomic.Bool

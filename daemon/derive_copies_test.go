@@ -23,8 +23,7 @@ func (w *world) silent(session string) {
 	kit.Check(w.t, p.Notices == 0, "%s is told %q", session, p.Text)
 }
 
-// A transcript that is copied while a daemon watches is no news, whatever was made from its ids. What is written behind
-// the copy is.
+// A copy of a transcript is no news, whatever was made from its ids. What is written behind the copy is.
 func TestCopiedTranscriptIsHistory(t *testing.T) {
 	for name, copied := range map[string]func(lines string) string{
 		"as it was":          func(lines string) string { return lines },

@@ -17,8 +17,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// An import folds nothing, but for what has a compaction in it; a question folds what it asks for, once; what is
-// written while the daemon watches is folded as it comes.
+// An import folds only what has a compaction; a question folds what it asks for, once; what is written, as it comes.
 func TestFoldsOnlyForAReason(t *testing.T) {
 	w := newWorld(t)
 	history, compacted := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}

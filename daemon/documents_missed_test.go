@@ -12,8 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestDocumentAwayForAMoment moves a large document away while it is to be sent, and back unchanged: it is said that it is
-// not on the server, and it gets there.
+// TestDocumentAwayForAMoment: a document that is away while it is to be sent is said to be missing, and gets there.
 func TestDocumentAwayForAMoment(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	text := string(bytes.Repeat([]byte("0123456789abcdef"), 160<<10)) // 2.5 MiB: not in its row

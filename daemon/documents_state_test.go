@@ -22,8 +22,7 @@ func TestDocumentsStay(t *testing.T) {
 	d := w.link(sessionA, "spec.md")
 	kit.Check(t, len(d.Documents) == 1 && strings.Contains(d.Documents[0].Problem, "stays on this machine"),
 		"linked: %+v", d)
-	got := w.init(sessionA, cwd)
-	kit.Check(t, strings.Contains(got, "  - spec.md"), "Claude is not told: %q", got)
+	kit.Has(t, "Claude is not told", w.init(sessionA, cwd), "  - spec.md")
 	saveFile(t, cwd, "spec.md", "# Changed\n")
 	w.until("the change is seen", func() bool {
 		d, err := w.client.Documents(t.Context(), sessionA)
@@ -99,8 +98,7 @@ func TestDocumentsLater(t *testing.T) {
 	w.until("it is told", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Spec\n" })
 }
 
-// TestDocumentInTrouble puts what cannot be read in a document's place: nothing of it is sent, the list says why, and
-// it goes on when the file is back.
+// TestDocumentInTrouble: of what cannot be read nothing is sent, the list says why, and it goes on later.
 func TestDocumentInTrouble(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	doc := saveFile(t, cwd, "docs/spec.md", "# Spec\n")

@@ -67,8 +67,7 @@ func (c *talk) edits(path string) string {
 	return c.call("Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"a","new_string":"b"}`, path), "The file has been updated", false)
 }
 
-// TestLinkAndChange links a document and changes it in every way: all of it arrives, versions rise, and it all outlives a
-// restart.
+// TestLinkAndChange changes a document in every way: all of it arrives, versions rise, and it outlives a restart.
 func TestLinkAndChange(t *testing.T) {
 	w, s, cwd := newDocumentWorld(t)
 	spec := saveFile(t, cwd, "docs/spec.md", "# Spec\n")

@@ -80,8 +80,7 @@ func TestIgnoreFile(t *testing.T) {
 	w.until("verify says that they stay here from now on", func() bool { return w.verify().ExcludedFiles == 2 })
 }
 
-// TestHistoryOfExcluded leaves the prompts of an excluded project out of the history, and delivers all of it when the
-// exclusion ends, though it ends while the daemon is not running.
+// TestHistoryOfExcluded leaves an excluded project's prompts out, and delivers them when that ends while it is down.
 func TestHistoryOfExcluded(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restart %t", restart), func(t *testing.T) {

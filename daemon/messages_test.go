@@ -29,8 +29,7 @@ func TestMessagesOverRestart(t *testing.T) {
 	got := said(w.messages(sessionA))
 	kit.Require(t, cmp.Equal(got, want), "%q", got)
 	w.restart()
-	got = said(w.messages(sessionA))
-	kit.Check(t, cmp.Equal(got, want), "after the restart %q", got)
+	kit.Equal(t, "after the restart", said(w.messages(sessionA)), want)
 	kit.Equal(t, "the restart folded lines anew", w.figure("derived_lines_total"), 0)
 	w.send(transcriptOf(sessionA), c.Result("toolu_1", "total 0")+c.Answer("Nothing.")+c.Done())
 	m := w.messages(sessionA)
@@ -69,8 +68,7 @@ func TestClearMessages(t *testing.T) {
 		w.restart()
 	}
 	w.send(transcriptOf(sessionA), c.Prompt("three"))
-	got := said(w.messages(sessionA))
-	kit.Check(t, cmp.Equal(got, []string{"text user three"}), "%q", got)
+	kit.Equal(t, "said", said(w.messages(sessionA)), []string{"text user three"})
 }
 
 func TestMessagesPages(t *testing.T) {
@@ -132,8 +130,7 @@ func TestMessagesOfWhatIsGone(t *testing.T) {
 	w.stop() // stores all
 	kit.Must(t, os.Remove(path))
 	w.start()
-	got := said(w.messages(sessionA))
-	kit.Check(t, cmp.Equal(got, []string{"text user kept words"}), "%q", got)
+	kit.Equal(t, "said", said(w.messages(sessionA)), []string{"text user kept words"})
 	w.messages(sessionB)
 	w.must(w.forget(sessionB))
 	m, err := w.client.Messages(context.Background(), control.MessagesQuery{Session: sessionB})

@@ -112,8 +112,7 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 	w.startWith("-p/"+sessionA+".jsonl", c.prompt("hello"))
 	w.link(sessionA, "a.md")
 	w.link(sessionA, "b.md")
-	got := w.init(sessionA, cwd)
-	kit.Check(t, strings.Contains(got, "a.md\n  - b.md"), "it starts with %q", got)
+	kit.Has(t, "it starts with", w.init(sessionA, cwd), "a.md\n  - b.md")
 	w.link(sessionA, "c.md")
 	kit.Equal(t, "after the start a hook gets", w.hook(sessionA, true).Text, "[Document linked]\n- c.md")
 }

@@ -103,8 +103,7 @@ func TestExpiring(t *testing.T) {
 	kit.Must(t, os.Chmod(filepath.Join(root, "q"), 0o700))
 }
 
-// Of an administrator's source the last file counts, of two sources the first; without one the least of all others,
-// those of projects too.
+// Of an administrator's source the last file counts, of two sources the first; without one the least of all others.
 func TestCleanupSources(t *testing.T) {
 	dir := t.TempDir()
 	config, now := filepath.Join(dir, ".claude"), time.Now()

@@ -53,8 +53,7 @@ func TestUnwritten(t *testing.T) {
 	vars = map[string]string{HomeVariable: home}
 	c, err = Load(nil, env)
 	kit.Must(t, err)
-	named, err := c.ServiceConfig(env)
-	kit.Check(t, err == nil && named == "", "the default is named: %q %v", named, err)
+	kit.Gives(t, "the default is named", "")(c.ServiceConfig(env))
 }
 
 // Server and key are kept together, or neither is.

@@ -61,8 +61,7 @@ func serve(t *testing.T, d Daemon) string {
 		case <-time.After(2 * time.Minute):
 			t.Error("Serve did not end")
 		}
-		_, err := os.Lstat(path)
-		kit.Check(t, errors.Is(err, os.ErrNotExist), "socket after the end: %v", err)
+		kit.Err(t, "socket after the end", os.ErrNotExist)(os.Lstat(path))
 	})
 	return path
 }

@@ -88,8 +88,7 @@ func TestNotRunning(t *testing.T) {
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	kit.Must(t, ln.Close())
 	for name, path := range map[string]string{"missing": missing, "stale": stale} {
-		_, err := Dial(path).Status(t.Context())
-		kit.Check(t, errors.Is(err, ErrNotRunning), "%s: %v, want %v", name, err, ErrNotRunning)
+		kit.Err(t, name, ErrNotRunning)(Dial(path).Status(t.Context()))
 	}
 }
 
@@ -153,6 +152,5 @@ func TestEndsWhileAsked(t *testing.T) {
 		}
 		kit.Check(t, err == nil, "%v", err)
 	}()
-	_, err := Dial(path).Status(t.Context())
-	kit.Check(t, errors.Is(err, ErrNotRunning), "%v, want %v", err, ErrNotRunning)
+	kit.Err(t, "Status", ErrNotRunning)(Dial(path).Status(t.Context()))
 }

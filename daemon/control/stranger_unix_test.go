@@ -78,8 +78,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-// Another user gets nowhere: not through the folder, not to the socket, and with both wide open not past the daemon,
-// which asks the kernel who is there.
+// Another user gets nowhere: the folder and the socket are closed, and behind both the daemon asks the kernel who asks.
 func TestStranger(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user too: run the tests as root for this one")
@@ -111,8 +110,7 @@ func TestStranger(t *testing.T) {
 	kit.Check(t, err == nil && status.Running, "the owner: %+v %v", status, err)
 }
 
-// TestSquatter: another user who listens where this one looks for its daemon is not asked, regardless of who owns the
-// folder, and no daemon listens in a folder of another user.
+// TestSquatter: another user who listens at the daemon's place is not asked, and no daemon listens in their folder.
 func TestSquatter(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be another user too: run the tests as root for this one")

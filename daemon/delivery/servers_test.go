@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/ccship/ccship/daemon/config"
@@ -75,8 +74,7 @@ func TestRetiredServerIsAskedWithItsKey(t *testing.T) {
 	s, _ := newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
 	key, err := s.Reader(ownURL).Key()
 	kit.Check(t, err == nil && key == "second-key", "the user's own: %q, %v", key, err)
-	key, err = s.Reader(ownURL + "//api/conversations").Key()
-	kit.Check(t, err == nil && key == "second-key", "the user's own, spelled differently: %q, %v", key, err)
+	kit.Gives(t, "the user's own, spelled differently", "second-key")(s.Reader(ownURL + "//api/conversations").Key())
 	key, err = s.Reader(retiredURL).Key()
 	kit.Check(t, errors.Is(err, errOtherKey), "a retired one: %q, %v", key, err)
 	_, err = s.Reader("no URL").Key()
@@ -103,8 +101,7 @@ func TestProjectKey(t *testing.T) {
 	kit.Must(t, os.MkdirAll(filepath.Dir(credentials), 0o700))
 	writeKey(t, credentials, `{"api_key":"its-key"}`)
 	dest := project.DestinationKey(ownURL, dir)
-	key, err := s.Reader(dest).Key()
-	kit.Check(t, err == nil && key == "its-key", "key %q, %v", key, err)
+	kit.Gives(t, "key", "its-key")(s.Reader(dest).Key())
 	kit.Must(t, s.Open(dest))
 	before := s.KeyStamps()
 	writeKey(t, credentials, `{"api_key":"its-second-key"}`)
@@ -121,8 +118,7 @@ func TestDropServer(t *testing.T) {
 		queue(t, s.State, tail.FileID(i+1), dest)
 	}
 	list := s.RetiredServers(s.State.Outbox.Usage())
-	want := []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}}
-	kit.Check(t, slices.Equal(list, want), "retired %+v, want %+v", list, want)
+	kit.Equal(t, "retired", list, []control.RetiredServer{{URL: retiredURL, Batches: 2, Entries: 2}})
 	for url, code := range map[string]string{ownURL: control.CodeUsage, "no URL": control.CodeConfig, "http://x": control.CodeUsage} {
 		_, err := s.DropServer(t.Context(), control.DropServerRequest{Server: url})
 		known, ok := errors.AsType[*control.Error](err)
@@ -143,8 +139,7 @@ func TestPause(t *testing.T) {
 	_, err := p.Begin(t.Context(), control.PauseRequest{For: "soon"})
 	kit.Check(t, err != nil && p.Current() == nil, "paused for a length that is none: %v", err)
 	for range 2 {
-		_, err := p.Begin(t.Context(), control.PauseRequest{For: "1h"})
-		kit.Must(t, err)
+		kit.Try(p.Begin(t.Context(), control.PauseRequest{For: "1h"})).Must(t)
 	}
 	err = p.Expire(t.Context())
 	kit.Check(t, err == nil && p.Current() != nil, "it is over too early: %v", err)
@@ -153,8 +148,7 @@ func TestPause(t *testing.T) {
 	p = loadPause(t, s)
 	_, paused := s.ownAndPaused()
 	kit.Check(t, paused && p.Current() != nil, "it ended with a restart")
-	_, err = p.Begin(t.Context(), control.PauseRequest{For: "1ns"})
-	kit.Must(t, err)
+	kit.Try(p.Begin(t.Context(), control.PauseRequest{For: "1ns"})).Must(t)
 	err = p.Expire(t.Context())
 	kit.Check(t, err == nil && p.Current() == nil, "it is not over: %v", err)
 	was, err := p.End(t.Context())
@@ -168,8 +162,7 @@ func loadPause(t *testing.T, s *Servers) *Pause {
 	return kit.Try(LoadPause(t.Context(), s.State, s, s.Log)).Must(t)
 }
 
-// Until a server has answered this run, what it announced to an earlier one holds: a comparison right after the start
-// asks it for its digests.
+// Until a server has answered this run, what it announced before holds: a comparison asks it for its digests.
 func TestServerIsKnownFromEarlierRuns(t *testing.T) {
 	for name, plain := range map[string]bool{"any protocol": false, "the plain protocol is set": true} {
 		t.Run(name, func(t *testing.T) {

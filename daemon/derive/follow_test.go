@@ -54,8 +54,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestFollowIsBounded: sessions that end nearly full do not pile up, and a caller that waits for one that is dropped
-// goes on.
+// TestFollowIsBounded: sessions that end nearly full do not pile up; who waits for a dropped one goes on.
 func TestFollowIsBounded(t *testing.T) {
 	f := newFollow()
 	f.context("first", 90, 100)

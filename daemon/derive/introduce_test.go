@@ -50,8 +50,7 @@ func TestIntroductionIsKept(t *testing.T) {
 	kit.Check(t, err == nil && found && i.Cwd == "/w", "%+v, %v, %v", i, found, err)
 }
 
-// A session whose start missed its introduction gets it with the next hook, until one has printed it. A later start that
-// misses it, as after a compaction, counts as well.
+// A start that missed its introduction, the first or one after a compaction, gets it with the next hook that prints.
 func TestMissedIntroduction(t *testing.T) {
 	n, stop := noticesOf(t, nil)
 	with := func(n *notices) *Inbox {

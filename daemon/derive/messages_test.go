@@ -62,8 +62,7 @@ func folded(text string) (messages []control.Message) {
 	return messages
 }
 
-// When more messages are to be kept, the transcript is folded again: those that were dropped come back, without effects.
-// When its file is gone, what is kept stays.
+// When more messages are to be kept, all is folded again, without effects. When the file is gone, what is kept stays.
 func TestMoreMessagesKept(t *testing.T) {
 	h := newHarness(t)
 	h.kept = 3

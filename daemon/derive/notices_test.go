@@ -50,8 +50,7 @@ func (n *notices) add(t *testing.T, session string, paths ...string) {
 	for _, path := range paths {
 		d.Notices = append(d.Notices, projection.Notice{Session: session, Kind: projection.NoticeDocument, Path: path})
 	}
-	_, err := n.projections.Commit(t.Context(), []projection.Derivation{d})
-	kit.Must(t, err)
+	kit.Try(n.projections.Commit(t.Context(), []projection.Derivation{d})).Must(t)
 }
 
 // What was printed and the transcript does not show comes once more, after a minute and two answers, and then never.

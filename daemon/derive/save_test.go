@@ -154,8 +154,7 @@ func failSaves(d *Deriver, err error) {
 	d.saver.out <- results
 }
 
-// A disk that takes nothing is tried again after a while, even when the cache is full, and the cache does not grow
-// meanwhile.
+// A disk that takes nothing is tried again after a while, also with a full cache, which does not grow meanwhile.
 func TestFullDiskIsNotRetriedAtOnce(t *testing.T) {
 	h := newHarness(t)
 	d := h.alone()

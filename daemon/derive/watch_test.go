@@ -134,8 +134,7 @@ func TestRedeliveredIsNotWatched(t *testing.T) {
 	h.expect(r, "after it", "one", "two!")
 }
 
-// Files that appear in large numbers at once were put there: what they hold is history, what is written behind it is not.
-// The cost of looking for copies stays bounded.
+// Many files at once were put there: they are history, what is written behind is not; looking for copies is bounded.
 func TestManyAppearAtOnce(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	h.start(r)

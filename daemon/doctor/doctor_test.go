@@ -175,8 +175,7 @@ func TestWedged(t *testing.T) {
 		"there is no service to restart")
 }
 
-// Nothing that hangs keeps the rest from being reported: a server that never answers, a daemon that does not, and a
-// manager that does not even care that time is up.
+// A server or a daemon that never answers, or a manager that ignores its limit, keeps nothing else unreported.
 func TestEverythingHangs(t *testing.T) {
 	w := newWorld(t)
 	w.opts.patience = hangs

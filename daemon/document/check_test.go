@@ -45,8 +45,7 @@ func TestCheck(t *testing.T) {
 	version("nothing more", h.check("a.md", edit{path, 7}), 5, 5)
 }
 
-// TestCheckUnderOneStamp changes a document so that its directory entry stays as it was, as a clock with long ticks
-// does: the change is found all the same.
+// TestCheckUnderOneStamp finds a change that leaves the directory entry as it was, as a clock with long ticks does.
 func TestCheckUnderOneStamp(t *testing.T) {
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "one")

@@ -52,8 +52,7 @@ func (h *harness) secretFiles() map[string]string {
 	return files
 }
 
-// TestOwnFilesUnderOtherNames has ccship's own files come by as hard links, by links and instead of documents:
-// none is linked, read for a version, or opened to be sent.
+// TestOwnFilesUnderOtherNames: hard or other links to ccship's own files are not linked, read or opened to be sent.
 func TestOwnFilesUnderOtherNames(t *testing.T) {
 	h := newHarness(t)
 	for what, secret := range h.secretFiles() {
@@ -143,8 +142,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	kit.Check(t, p.Dest != "" && p.problem == "", "not excluded any more: %+v", p)
 }
 
-// TestWorkingDirectoryReplaced puts another folder in place of the working directory: that is no change of the
-// documents, until they are linked again.
+// TestWorkingDirectoryReplaced: another folder in its place changes no document until they are linked again.
 func TestWorkingDirectoryReplaced(t *testing.T) {
 	h := newHarness(t)
 	saveFile(t, h.cwd, "a.md", "one")

@@ -14,8 +14,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestSpecialFiles finds and reads pipes, sockets, devices and files without permission: each is said to be what it is,
-// at once.
+// TestSpecialFiles: pipes, sockets, devices and files without permission are said to be what they are, at once.
 func TestSpecialFiles(t *testing.T) {
 	p := newPlace(t)
 	fifo := filepath.Join(p.dir, "fifo")
@@ -44,8 +43,7 @@ func TestSpecialFiles(t *testing.T) {
 	refused(t, "unreadable", err, "permission")
 }
 
-// TestSwapped puts links, pipes and folders in a document's place as fast as possible: nothing blocks, and
-// nothing from outside is ever read.
+// TestSwapped: links, pipes and folders swapped in at full speed never block, and nothing from outside is read.
 func TestSwapped(t *testing.T) {
 	p := newPlace(t)
 	f := p.open()

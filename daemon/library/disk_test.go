@@ -232,8 +232,7 @@ func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	root := put(t, map[string]string{usageOne: usageLines(said{message: "a", output: 1})})
-	_, err := disk(root).Sum(ctx, Query{Zone: time.UTC})
-	kit.Check(t, errors.Is(err, context.Canceled), "%v", err)
+	kit.Err(t, "Sum", context.Canceled)(disk(root).Sum(ctx, Query{Zone: time.UTC}))
 }
 
 // TestManyFiles: memory does not grow with the size of what is read, and progress reaches the end.

@@ -268,9 +268,8 @@ func TestWriteFile(t *testing.T) {
 		t.Errorf("%v, there %v", err, !notThere(path))
 	}
 	text := func(w io.Writer) error { _, err := io.WriteString(w, "text"); return err }
-	n, err := WriteFile(path, false, text)
-	kit.Check(t, n == 4 && err == nil, "%d, %v", n, err)
-	_, err = WriteFile(path, false, text)
+	kit.Gives(t, "WriteFile", int64(4))(WriteFile(path, false, text))
+	_, err := WriteFile(path, false, text)
 	kit.Check(t, remote.Is(err, CodeFileExists), "there already: %v", err)
 	_, err = WriteFile(path, true, fail)
 	kit.Check(t, err != nil, "no error")

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,8 +73,7 @@ func TestUnreachable(t *testing.T) {
 	kit.Check(t, Is(err, control.CodeUnreachable) && !strings.Contains(err.Error(), "/api/"), "nobody listens: %v", err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.Session(ctx, Ref{Session: "a"})
-	kit.Check(t, errors.Is(err, context.Canceled), "given up: %v", err)
+	kit.Err(t, "given up", context.Canceled)(c.Session(ctx, Ref{Session: "a"}))
 	c.Key = func() (string, error) { return "", errors.New("no key file") }
 	_, err = c.Session(t.Context(), Ref{Session: "a"})
 	kit.Check(t, err != nil && strings.Contains(err.Error(), "no key file"), "no key: %v", err)
@@ -164,8 +162,7 @@ func TestDigestsCut(t *testing.T) {
 	got, err := c.Digests(t.Context(), refs, false)
 	kit.Check(t, err == nil && len(got) == 3 && got[0].SessionID+got[1].SessionID+got[2].SessionID == "abc",
 		"%+v, %v", got, err)
-	want := []int{3, 2, 2, 1, 1}
-	kit.Check(t, slices.Equal(asked, want), "%v transcripts were asked for, want %v", asked, want)
+	kit.Equal(t, "transcripts were asked for", asked, []int{3, 2, 2, 1, 1})
 }
 
 // TestRawCut says that a file was cut short; it does not pass for a whole one.
