@@ -75,9 +75,8 @@ func TestTrouble(t *testing.T) {
 			r.drainer.Retry(false)
 			r.drained()
 			r.holds("session-1", numbers(0, 5)...)
-			if sum := r.queue.total(); len(sum.Dead) > 0 || sum.Entries != 5 {
-				t.Errorf("settled %+v", sum)
-			}
+			sum := r.queue.total()
+			kit.Check(t, len(sum.Dead) <= 0 && sum.Entries == 5, "settled %+v", sum)
 			r.until("the trouble is forgotten", func() bool { return r.drainer.Health().State == StateOK })
 		})
 	}
@@ -127,9 +126,7 @@ func TestRedirects(t *testing.T) {
 	r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
 	r.start()
 	r.troubled(StateRefused, KindRedirect)
-	if len(stolen) > 0 {
-		t.Errorf("another server got the key %q", stolen)
-	}
+	kit.Check(t, len(stolen) <= 0, "another server got the key %q", stolen)
 	r.set(func(q *seen) *canned {
 		if q.number%2 == 0 {
 			return status(307, "Location", "/base/api/conversations")
@@ -160,9 +157,8 @@ func TestKeyCannotBeRead(t *testing.T) {
 	close(missing)
 	r.drainer.Retry(true)
 	r.drained()
-	if got := r.last().header; got.Get("X-API-Key") != "ccs_secret" || got.Get("User-Agent") != "ccship/test" {
-		t.Errorf("headers %v", got)
-	}
+	got := r.last().header
+	kit.Check(t, got.Get("X-API-Key") == "ccs_secret" && got.Get("User-Agent") == "ccship/test", "headers %v", got)
 }
 
 // TestOneStreamRefused: a stream whose requests alone fail does not keep the others waiting.

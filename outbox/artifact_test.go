@@ -323,9 +323,7 @@ func TestFirstWordIsNotAgain(t *testing.T) {
 	r.owner.accepts = func(_ Kinds, a bool) error { again <- a; return nil }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 1, 1)...)
-	if receive(t, again) {
-		t.Error("nothing can have been withheld")
-	}
+	kit.Check(t, !receive(t, again), "nothing can have been withheld")
 }
 
 func TestPoisonedItemIsBuriedAlone(t *testing.T) {
@@ -372,11 +370,9 @@ func TestRefusedKindIsWithheldAlone(t *testing.T) {
 		r.drained()
 		r.until("they are counted", func() bool { h := r.drainer.Health(); return h.Unwanted+h.Dead == 12 })
 		h := r.drainer.Health()
-		if h.Entries != 12 || h.State != StateOK || h.Accepts.Has(Checkpoints) || h.Unwanted == 0 {
-			t.Errorf("%d: health %+v", status, h)
-		}
-		if n := s.count("POST"); n > 8+4 {
-			t.Errorf("%d: asked %d times", status, n)
-		}
+		kit.Check(t, h.Entries == 12 && h.State == StateOK && !h.Accepts.Has(Checkpoints) && h.Unwanted != 0,
+			"%d: health %+v", status, h)
+		n := s.count("POST")
+		kit.Check(t, n <= 8+4, "%d: asked %d times", status, n)
 	}
 }

@@ -41,9 +41,8 @@ func TestRefusedItemsAreNotBuriedTogether(t *testing.T) {
 				}
 				return lines > 20 && len(r.queue.total().Dead) == test.dead
 			})
-			if h := r.drainer.Health(); !h.Accepts.Has(Checkpoints) || h.Unwanted != 0 {
-				t.Errorf("health %+v", h)
-			}
+			h := r.drainer.Health()
+			kit.Check(t, h.Accepts.Has(Checkpoints) && h.Unwanted == 0, "health %+v", h)
 		})
 	}
 }

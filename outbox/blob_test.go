@@ -32,9 +32,8 @@ func (q *memQueue) settledOf() (sum Settlement) {
 func (s *shelf) wants(name string, content []byte) {
 	s.t.Helper()
 	got, ok := s.content(name)
-	if !ok || got != string(content) {
-		s.t.Errorf("%s: %d bytes on the server (%v), want %d", name, len(got), ok, len(content))
-	}
+	kit.Check(s.t, ok && got == string(content), "%s: %d bytes on the server (%v), want %d", name, len(got), ok,
+		len(content))
 }
 
 func TestBlobs(t *testing.T) {
@@ -68,9 +67,8 @@ func TestBlobThatIsThereIsOnlyNamed(t *testing.T) {
 	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
 	r.start()
 	r.drained()
-	if s.count("PUT") != 0 || s.count("POST blob end") != 1 || r.queue.settledOf().Items != 1 {
-		t.Errorf("asked %q", s.asked)
-	}
+	kit.Check(t, s.count("PUT") == 0 && s.count("POST blob end") == 1 && r.queue.settledOf().Items == 1, "asked %q",
+		s.asked)
 }
 
 // Lines are not held back by a blob of their own session, nor by those of others.
@@ -148,9 +146,8 @@ func TestBlobSurvives(t *testing.T) {
 				return r.queue.waiting() == 0
 			})
 			s.wants("large", large)
-			if sum := r.queue.settledOf(); sum.Items != 1 || len(sum.Dead) != 0 || sum.Unwanted != 0 {
-				t.Errorf("settled %+v", sum)
-			}
+			sum := r.queue.settledOf()
+			kit.Check(t, sum.Items == 1 && len(sum.Dead) == 0 && sum.Unwanted == 0, "settled %+v", sum)
 		})
 	}
 }
@@ -224,9 +221,7 @@ func TestBlobGivesUp(t *testing.T) {
 				return r.queue.waiting() == 0
 			})
 			sum := r.queue.settledOf()
-			if len(sum.Dead) != 1 || sum.Dead[0].Batch.Blob.Name != "large" || sum.Items != 0 {
-				t.Errorf("settled %+v", sum)
-			}
+			kit.Check(t, len(sum.Dead) == 1 && sum.Dead[0].Batch.Blob.Name == "large" && sum.Items == 0, "settled %+v", sum)
 			r.holds("session-1", numbers(0, int64(line))...)
 		})
 	}
@@ -295,13 +290,11 @@ func TestBlobChanged(t *testing.T) {
 			r.queue.add(conversation(1), p.Blob(refOf("large", large), nil), p.Blob(refOf("next", []byte("x")), []byte("x")))
 			r.start()
 			r.drained()
-			if _, there := s.content("large"); there {
-				t.Error("the server keeps it")
-			}
+			_, there := s.content("large")
+			kit.Check(t, !there, "the server keeps it")
 			s.wants("next", []byte("x"))
-			if sum := r.queue.settledOf(); sum.Gone != 1 || sum.Items != 1 || len(sum.Dead) != 0 {
-				t.Errorf("settled %+v", sum)
-			}
+			sum := r.queue.settledOf()
+			kit.Check(t, sum.Gone == 1 && sum.Items == 1 && len(sum.Dead) == 0, "settled %+v", sum)
 			r.until("it is counted", func() bool { return r.drainer.Health().Gone == 1 })
 			if n := strings.Count(logged(), "changed or was removed"); n != 1 || strings.Contains(logged(), "/disk/") {
 				t.Errorf("logged %d times: %s", n, logged())
@@ -346,9 +339,7 @@ func TestBlobOfForgottenSession(t *testing.T) {
 		r.start()
 		r.drained()
 		r.stop()
-		if len(forgot) != 1 || forgot[0] != 7 {
-			t.Errorf("%s: forgot %v", step, forgot)
-		}
+		kit.Check(t, len(forgot) == 1 && forgot[0] == 7, "%s: forgot %v", step, forgot)
 	}
 }
 

@@ -37,9 +37,8 @@ func TestOrderAndConcurrency(t *testing.T) {
 		for id := 1; id <= 9; id++ {
 			r.holds(fmt.Sprintf("session-%d", id), numbers(0, 1000)...)
 		}
-		if n := r.queue.waiting(); n != 0 || most != 4 {
-			t.Errorf("%d rows wait, %d requests at once", n, most)
-		}
+		n := r.queue.waiting()
+		kit.Check(t, n == 0 && most == 4, "%d rows wait, %d requests at once", n, most)
 		kit.Equal(t, "requests", r.count(), 90)
 	})
 }
@@ -60,9 +59,8 @@ func TestLiveBeforeBacklog(t *testing.T) {
 			pass(350 * time.Millisecond)
 			r.holds("session-99", numbers(0, int64(line+1))...)
 		}
-		if n := len(r.stored("session-1")); n == 0 {
-			t.Error("the oldest stream starves")
-		}
+		n := len(r.stored("session-1"))
+		kit.Check(t, n != 0, "the oldest stream starves")
 	})
 }
 
@@ -74,9 +72,8 @@ func TestAcksAreGrouped(t *testing.T) {
 		r.queue.add(conversation(1), rowsOf(0, 20000, 100)...)
 		r.start()
 		pass(time.Minute)
-		if n := r.queue.committed(); r.queue.waiting() != 0 || n > 6 {
-			t.Errorf("%d commits for 200 requests in 200 ms", n)
-		}
+		n := r.queue.committed()
+		kit.Check(t, r.queue.waiting() == 0 && n <= 6, "%d commits for 200 requests in 200 ms", n)
 		before := time.Now()
 		r.add(conversation(1), rowsOf(20000, 20001, 1)...)
 		synctest.Wait()

@@ -17,9 +17,8 @@ func TestBackOffSpread(t *testing.T) {
 	}
 	want := time.Second
 	for i, got := range most {
-		if got > want+time.Millisecond || got < want*9/10 {
-			t.Errorf("wait %d: at most %s, want nearly %s", i, got, want)
-		}
+		kit.Check(t, got <= want+time.Millisecond && got >= want*9/10, "wait %d: at most %s, want nearly %s", i, got,
+			want)
 		want = min(2*want, time.Minute)
 	}
 }
@@ -93,9 +92,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	for second, n := range asks {
-		if n < clients/5 || n > clients*3/5 {
-			t.Errorf("%d requests in second %d, want about 400", n, second+30)
-		}
+		kit.Check(t, n >= clients/5 && n <= clients*3/5, "%d requests in second %d, want about 400", n, second+30)
 	}
 }
 
@@ -116,31 +113,19 @@ func TestWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate()
-			if !g.Fail(now, g.Round(), test.pace, test.retryAfter) || !g.Closed() {
-				t.Error("the gate is open")
-			}
+			kit.Check(t, g.Fail(now, g.Round(), test.pace, test.retryAfter) && g.Closed(), "the gate is open")
 			allowed := func(after time.Duration) {
 				t.Helper()
-				if after > 0 && g.Allows(now.Add(after-time.Nanosecond), 0, 4) {
-					t.Errorf("allowed before %s", after)
-				}
-				if g.Allows(now.Add(max(after, time.Minute)), 1, 4) {
-					t.Error("two requests at once")
-				}
+				kit.Check(t, after <= 0 || !g.Allows(now.Add(after-time.Nanosecond), 0, 4), "allowed before %s", after)
+				kit.Check(t, !g.Allows(now.Add(max(after, time.Minute)), 1, 4), "two requests at once")
 			}
 			allowed(test.least)
 			g.Open(now)
 			allowed(test.opened)
-			if !g.Allows(now.Add(test.opened), 0, 4) {
-				t.Error("still closed")
-			}
+			kit.Check(t, g.Allows(now.Add(test.opened), 0, 4), "still closed")
 			g.Flush(now)
-			if !g.Allows(now, 0, 4) {
-				t.Error("still closed after Flush")
-			}
-			if g.Pass(now) == "" || !g.Allows(now, 3, 4) || g.Pass(now) != "" {
-				t.Error("not open after a success")
-			}
+			kit.Check(t, g.Allows(now, 0, 4), "still closed after Flush")
+			kit.Check(t, g.Pass(now) != "" && g.Allows(now, 3, 4) && g.Pass(now) == "", "not open after a success")
 		})
 	}
 }
@@ -150,10 +135,7 @@ func TestLateFailure(t *testing.T) {
 	now, g := time.Unix(1_000_000, 0), newGate()
 	round := g.Round()
 	g.Fail(now, round, probing, 0)
-	if g.Fail(now, round, backOff, 2*time.Minute) {
-		t.Error("it is news")
-	}
-	if at := g.Next(); !at.Equal(now.Add(2 * time.Minute)) {
-		t.Errorf("next at %s", at)
-	}
+	kit.Check(t, !g.Fail(now, round, backOff, 2*time.Minute), "it is news")
+	at := g.Next()
+	kit.Check(t, at.Equal(now.Add(2*time.Minute)), "next at %s", at)
 }

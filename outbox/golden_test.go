@@ -59,9 +59,8 @@ func TestGoldenRequests(t *testing.T) {
 			r.queue.add(test.stream, test.batches...)
 			r.start()
 			r.drained()
-			if n := r.count(); n != 1 {
-				t.Fatalf("%d requests", n)
-			}
+			n := r.count()
+			kit.Require(t, n == 1, "%d requests", n)
 			got := r.last().body
 			name := filepath.Join("..", "e2e", "testdata", "wire", test.name+".json")
 			if *update {
@@ -112,9 +111,7 @@ func TestGoldenBeside(t *testing.T) {
 // pin compares a request with the one on disk.
 func pin(t *testing.T, name string, got ...[]byte) {
 	t.Helper()
-	if len(got) != 1 {
-		t.Fatalf("%s: %d requests", name, len(got))
-	}
+	kit.Require(t, len(got) == 1, "%s: %d requests", name, len(got))
 	file := filepath.Join("..", "e2e", "testdata", "wire", "artifacts", name+".json")
 	if *update {
 		kit.Must(t, os.WriteFile(file, got[0], 0o644))

@@ -57,9 +57,8 @@ func TestLedgerIsKept(t *testing.T) {
 		r.drained()
 	}
 	r.stop()
-	if got, want := r.queue.learned.Ledger, (protocol.Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"}); got != want {
-		t.Errorf("kept %+v, want %+v", got, want)
-	}
+	got, want := r.queue.learned.Ledger, (protocol.Ledger{Store: "s1", Count: 3, Version: "1.2", Writer: "run-1"})
+	kit.Check(t, got == want, "kept %+v, want %+v", got, want)
 	for i, want := range []string{"run-1 0", "run-1 1 s1", "run-1 2 s1"} {
 		kit.Equal(t, fmt.Sprintf("request %d: writer", i), r.posts[i].header.Get(protocol.HeaderWriter), want)
 	}
@@ -97,9 +96,7 @@ func TestOutOfStep(t *testing.T) {
 	behind.Store(false)
 	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 4}, "")
 	r.drained()
-	if asked > 4 {
-		t.Errorf("%d requests before the comparison: only those in flight may be refused", asked)
-	}
+	kit.Check(t, asked <= 4, "%d requests before the comparison: only those in flight may be refused", asked)
 	if len(refusals) > 0 {
 		t.Errorf("asked to compare again: %+v", <-refusals)
 	}
@@ -111,9 +108,8 @@ func TestOutOfStep(t *testing.T) {
 			after++
 		}
 	}
-	if before > 6 || after == 0 {
-		t.Errorf("%d requests with the ledger of before, %d with that of the comparison", before, after)
-	}
+	kit.Check(t, before <= 6 && after != 0, "%d requests with the ledger of before, %d with that of the comparison",
+		before, after)
 }
 
 // TestStreamOutOfStep: a refusal of one stream holds up no other.
@@ -133,9 +129,8 @@ func TestStreamOutOfStep(t *testing.T) {
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.start()
 	r.add(conversation(1), rowsOf(0, 5, 5)...)
-	if why := <-refusals; why.Stream != 1 || why.Code != protocol.CodeOtherBytes {
-		t.Errorf("refusal %+v", why)
-	}
+	why := <-refusals
+	kit.Check(t, why.Stream == 1 && why.Code == protocol.CodeOtherBytes, "refusal %+v", why)
 	r.add(conversation(2), rowsOf(0, 5, 5)...)
 	r.until("the other stream is sent", func() bool { return r.queue.waiting() == 1 })
 	repaired.Store(true)
@@ -157,28 +152,22 @@ func TestStepBack(t *testing.T) {
 	ledgered(r, "s1", &count, func(*seen) string { return "" })
 	refusals := make(chan protocol.Refusal, 10)
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
-	if known, me, err := r.drainer.Ledger(t.Context()); known != was || me != "run-2" || err != nil {
-		t.Errorf("before it runs: %+v, %q, %v", known, me, err)
-	}
+	known, me, err := r.drainer.Ledger(t.Context())
+	kit.Check(t, known == was && me == "run-2" && err == nil, "before it runs: %+v, %q, %v", known, me, err)
 	r.start()
-	if r.drainer.StepBack(protocol.CodeStoreBehind, "run-1") {
-		t.Error("stepped back for an incarnation that does not write")
-	}
-	if !r.drainer.StepBack(protocol.CodeStoreBehind, "run-2") {
-		t.Error("not stepped back")
-	}
-	if why := <-refusals; why.Code != protocol.CodeStoreBehind || why.Stream != 0 {
-		t.Errorf("refusal %+v", why)
-	}
+	kit.Check(t, !r.drainer.StepBack(protocol.CodeStoreBehind, "run-1"),
+		"stepped back for an incarnation that does not write")
+	kit.Check(t, r.drainer.StepBack(protocol.CodeStoreBehind, "run-2"), "not stepped back")
+	why := <-refusals
+	kit.Check(t, why.Code == protocol.CodeStoreBehind && why.Stream == 0, "refusal %+v", why)
 	r.troubled(StateRetrying, KindOutOfStep)
 	asked := r.count()
 	r.add(conversation(1), rowsOf(0, 5, 5)...)
 	r.drainer.Retry(false)
 	now := protocol.Ledger{Store: "s1", Count: 4, Writer: "run-0"}
 	r.drainer.InStep(now, "")
-	if known, me, err := r.drainer.Ledger(t.Context()); known != now || me != "run-2" || err != nil {
-		t.Errorf("in step: %+v, %q, %v", known, me, err)
-	}
+	known, me, err = r.drainer.Ledger(t.Context())
+	kit.Check(t, known == now && me == "run-2" && err == nil, "in step: %+v, %q, %v", known, me, err)
 	r.drained()
 	kit.Equal(t, "the first request after it: writer", r.posts[asked].header.Get(protocol.HeaderWriter), "run-2 4 s1")
 }
@@ -211,13 +200,10 @@ func TestComparedWhenQuiet(t *testing.T) {
 	receive(t, held)
 	r.add(conversation(2), rowsOf(0, 5, 5)...)
 	r.troubled(StateRetrying, KindOutOfStep)
-	if len(refused) > 0 {
-		t.Error("compared while a request is in flight")
-	}
+	kit.Check(t, len(refused) <= 0, "compared while a request is in flight")
 	close(answer)
-	if n := receive(t, refused); n > 0 {
-		t.Errorf("%d batches in the queue were acknowledged before", n)
-	}
+	n := receive(t, refused)
+	kit.Check(t, n <= 0, "%d batches in the queue were acknowledged before", n)
 }
 
 // TestCountSeenBefore: a database that was exchanged for an older copy takes a request that was in flight, and counts
@@ -272,27 +258,22 @@ func TestDoubtIsKept(t *testing.T) {
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
 	r.until("the first write is settled", func() bool { return r.queue.queued(1) == 0 })
 	r.queue.mu.Lock()
-	if s := r.queue.settled[1]; s.Stream != 1 || !s.Ledger.Doubt {
-		t.Errorf("settled %+v", s)
-	}
+	s := r.queue.settled[1]
+	kit.Check(t, s.Stream == 1 && s.Ledger.Doubt, "settled %+v", s)
 	r.queue.mu.Unlock()
 	release()
 	r.stop()
-	if !r.queue.remembered().Ledger.Doubt {
-		t.Error("the doubt is not kept")
-	}
+	kit.Check(t, r.queue.remembered().Ledger.Doubt, "the doubt is not kept")
 
 	asked := r.count()
 	refusals := make(chan protocol.Refusal, 10)
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.drainer = NewDrainer(r.drainer.dest, r.drainer.origin, r.queue, r.queue, r.owner)
 	r.start()
-	if why := receive(t, refusals); why.Code != protocol.CodeStoreBehind || why.Stream != 0 {
-		t.Errorf("refusal %+v", why)
-	}
-	if n := r.count() - asked; n > 0 {
-		t.Errorf("%d requests before the comparison", n)
-	}
+	why := receive(t, refusals)
+	kit.Check(t, why.Code == protocol.CodeStoreBehind && why.Stream == 0, "refusal %+v", why)
+	n := r.count() - asked
+	kit.Check(t, n <= 0, "%d requests before the comparison", n)
 	r.drainer.InStep(protocol.Ledger{Store: "s1", Count: 1}, "")
 	r.drained()
 	r.until("the doubt is over", func() bool { return !r.queue.remembered().Ledger.Doubt })

@@ -31,9 +31,8 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		// Half of 5 s for ten minutes after new rows, then half of 15 s, after an hour half of 30 s.
-		if mean := time.Since(start) / time.Duration(p.dialled()); mean < 6*time.Second || mean > 12*time.Second {
-			t.Errorf("an attempt every %s", mean)
-		}
+		mean := time.Since(start) / time.Duration(p.dialled())
+		kit.Check(t, mean >= 6*time.Second && mean <= 12*time.Second, "an attempt every %s", mean)
 		p.setDown(false)
 		pass(5*time.Second + time.Millisecond)
 		synctest.Wait()
@@ -103,9 +102,8 @@ func TestGreeted(t *testing.T) {
 		pass(10 * time.Minute)
 		synctest.Wait()
 		greetings, posts := r.probed(), r.count()
-		if greetings < 120 || posts > greetings/3+1 || posts < greetings/3-1 {
-			t.Errorf("%d greetings, %d requests with rows", greetings, posts)
-		}
+		kit.Check(t, greetings >= 120 && posts <= greetings/3+1 && posts >= greetings/3-1,
+			"%d greetings, %d requests with rows", greetings, posts)
 		for i, q := range r.all() {
 			if i > 0 && len(q.lines) != 10 {
 				t.Errorf("request %d has %d lines, want those of one batch", i, len(q.lines))

@@ -31,9 +31,8 @@ func TestSplitEntries(t *testing.T) {
 			t.Errorf("%s: %v", test.raw, err)
 			continue
 		}
-		if err == nil && string(bytes.Join(got, []byte("|"))) != strings.Join(test.want, "|") {
-			t.Errorf("%s: %q, want %q", test.raw, got, test.want)
-		}
+		kit.Check(t, err != nil || string(bytes.Join(got, []byte("|"))) == strings.Join(test.want, "|"),
+			"%s: %q, want %q", test.raw, got, test.want)
 	}
 }
 
@@ -44,9 +43,7 @@ func TestLineIndex(t *testing.T) {
 		`{"line_index":1234567890123456789}`: -1,
 	} {
 		got, ok := lineIndex([]byte(entry))
-		if ok != (want >= 0) || ok && got != want {
-			t.Errorf("%s: %d, %t", entry, got, ok)
-		}
+		kit.Check(t, ok == (want >= 0) && (!ok || got == want), "%s: %d, %t", entry, got, ok)
 	}
 }
 
@@ -57,17 +54,15 @@ func FuzzSplitEntries(f *testing.F) {
 	f.Add([]byte("{\"\xff\":\"\\ud83d\"}"), []byte(`{"line_index":7}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		if parts, err := splitEntries(a); err == nil {
-			if got := bytes.Join(parts, []byte{','}); !bytes.Equal(got, a) {
-				t.Fatalf("%q came apart as %q", a, parts)
-			}
+			got := bytes.Join(parts, []byte{','})
+			kit.Require(t, bytes.Equal(got, a), "%q came apart as %q", a, parts)
 		}
 		if !object(a) || !object(b) {
 			return
 		}
 		parts, err := splitEntries(bytes.Join([][]byte{a, b, a}, []byte{','}))
-		if err != nil || len(parts) != 3 || !bytes.Equal(parts[0], a) || !bytes.Equal(parts[1], b) {
-			t.Fatalf("%q and %q came apart as %q, %v", a, b, parts, err)
-		}
+		kit.Require(t, err == nil && len(parts) == 3 && bytes.Equal(parts[0], a) && bytes.Equal(parts[1], b),
+			"%q and %q came apart as %q, %v", a, b, parts, err)
 	})
 }
 
@@ -87,26 +82,21 @@ func TestPack(t *testing.T) {
 		}
 		out := p.Pack(bytes.Clone(prefix), raw)
 		b := Batch{Raw: int64(n), Frame: out[len(prefix):], Entries: 1}
-		if !bytes.HasPrefix(out, prefix) {
-			t.Errorf("%d: what was in dst is gone", n)
-		}
+		kit.Check(t, bytes.HasPrefix(out, prefix), "%d: what was in dst is gone", n)
 		whole, err := c.Unpack(bytes.Clone(prefix), &b)
-		if err != nil || !bytes.Equal(whole, append(bytes.Clone(prefix), raw...)) {
-			t.Errorf("%d: unpacked %d bytes, %v", n, len(whole), err)
-		}
+		kit.Check(t, err == nil && bytes.Equal(whole, append(bytes.Clone(prefix), raw...)), "%d: unpacked %d bytes, %v",
+			n, len(whole), err)
 		var req request
 		stream := newPayload(&req, c, []framePart{{Packed: &b}})
 		got, err := io.ReadAll(stream.open())
-		if err != nil || !bytes.Equal(got, raw) || stream.length != int64(n) {
-			t.Errorf("%d: streamed %d bytes, %v", n, len(got), err)
-		}
+		kit.Check(t, err == nil && bytes.Equal(got, raw) && stream.length == int64(n), "%d: streamed %d bytes, %v", n,
+			len(got), err)
 		// A header that lies is noticed before the request is whole.
 		for _, lie := range []int64{-1, 1} {
 			wrong := b
 			wrong.Raw += lie
-			if _, err := io.ReadAll(newPayload(&req, c, []framePart{{Packed: &wrong}}).open()); err == nil || req.damaged.Load() == nil {
-				t.Errorf("%d: length %+d passed", n, lie)
-			}
+			_, err := io.ReadAll(newPayload(&req, c, []framePart{{Packed: &wrong}}).open())
+			kit.Check(t, err != nil && req.damaged.Load() != nil, "%d: length %+d passed", n, lie)
 		}
 	}
 }
@@ -132,9 +122,8 @@ func TestHalve(t *testing.T) {
 			t.Errorf("half %+v holds %s, %v", half.b, raw, err)
 		}
 	}
-	if first.Entries != 2 || second.Entries != 3 || second.Edges[0].Line != 14 {
-		t.Errorf("%d and %d entries, edges %+v", first.Entries, second.Entries, second.Edges)
-	}
+	kit.Check(t, first.Entries == 2 && second.Entries == 3 && second.Edges[0].Line == 14,
+		"%d and %d entries, edges %+v", first.Entries, second.Entries, second.Edges)
 }
 
 func TestNormalizeURL(t *testing.T) {
@@ -170,9 +159,8 @@ func TestNormalizeURL(t *testing.T) {
 		case err != nil || key != test.want || u.String() != test.want:
 			t.Errorf("%q: %q, %v, want %q", test.raw, key, err, test.want)
 		default:
-			if _, again, err := NormalizeURL(key); err != nil || again != key {
-				t.Errorf("%q becomes %q, %v when normalised again", key, again, err)
-			}
+			_, again, err := NormalizeURL(key)
+			kit.Check(t, err == nil && again == key, "%q becomes %q, %v when normalised again", key, again, err)
 		}
 	}
 }
@@ -184,9 +172,8 @@ func TestLineIndexOfEmptyObjects(t *testing.T) {
 		`{"line_index":0}`: 0, `{"line_index":7,"a":1}`: 7, `{"line_index":11 }`: 11, "{\"line_index\":12\t}": 12, "{\"line_index\":13\r}": 13,
 		`{"line_index":1x}`: -1, `{"line_index":}`: -1, `{"a":1}`: -1, `{"line_index":5`: -1,
 	} {
-		if n, ok := lineIndex([]byte(entry)); ok != (want >= 0) || ok && n != want {
-			t.Errorf("%s: %d %v, want %d", entry, n, ok, want)
-		}
+		n, ok := lineIndex([]byte(entry))
+		kit.Check(t, ok == (want >= 0) && (!ok || n == want), "%s: %d %v, want %d", entry, n, ok, want)
 	}
 }
 
@@ -195,7 +182,6 @@ func TestHalveAtAnEmptyObject(t *testing.T) {
 	raw := []byte(`{"line_index":0,"a":1},{"line_index":1 },{"line_index":2,"a":1}`)
 	b := Batch{Entries: 3, Raw: int64(len(raw)), Frame: NewPacker().Pack(nil, raw)}
 	first, second, err := new(codecs).halve(&b)
-	if err != nil || first.Entries != 1 || second.Entries != 2 {
-		t.Errorf("halves of %d and %d entries, %v", first.Entries, second.Entries, err)
-	}
+	kit.Check(t, err == nil && first.Entries == 1 && second.Entries == 2, "halves of %d and %d entries, %v",
+		first.Entries, second.Entries, err)
 }

@@ -52,22 +52,18 @@ func TestPlainServer(t *testing.T) {
 		r.holds("session-1", 0, 1, 3, 4)
 		r.holds("session-9")
 		sum := r.queue.total()
-		if sum.Withheld != 4 || sum.Entries != 4 || !sum.Plain {
-			t.Errorf("withheld %d, acknowledged %d, plain %t", sum.Withheld, sum.Entries, sum.Plain)
-		}
+		kit.Check(t, sum.Withheld == 4 && sum.Entries == 4 && sum.Plain, "withheld %d, acknowledged %d, plain %t",
+			sum.Withheld, sum.Entries, sum.Plain)
 		r.until("it is counted", func() bool {
 			h := r.drainer.Health()
 			return h.Protocol == "plain" && h.Withheld == 4
 		})
 		for _, q := range r.all() {
 			for name := range q.header {
-				if !slices.Contains([]string{"Accept-Encoding", "Content-Type", "Content-Length", "X-Api-Key"}, name) {
-					t.Errorf("header %s", name)
-				}
+				kit.Check(t, slices.Contains([]string{"Accept-Encoding", "Content-Type", "Content-Length", "X-Api-Key"}, name),
+					"header %s", name)
 			}
-			if q.ccship != nil {
-				t.Errorf("extension %v", q.ccship)
-			}
+			kit.Check(t, q.ccship == nil, "extension %v", q.ccship)
 		}
 		r.until("it is remembered", func() bool {
 			l := r.queue.remembered()
@@ -86,13 +82,11 @@ func TestExtensionServer(t *testing.T) {
 			r.queue.add(history(), rowsOf(0, 3, 3)...)
 			r.start()
 			r.drained()
-			if got := r.stored("session-1"); len(got) != 5 || got[2] == "" {
-				t.Errorf("lines %v", got)
-			}
+			got := r.stored("session-1")
+			kit.Check(t, len(got) == 5 && got[2] != "", "lines %v", got)
 			r.holds("session-9", 0, 1, 2)
-			if sum := r.queue.total(); sum.Withheld != 0 || sum.Entries != 8 || sum.Plain {
-				t.Errorf("settled %+v", sum)
-			}
+			sum := r.queue.total()
+			kit.Check(t, sum.Withheld == 0 && sum.Entries == 8 && !sum.Plain, "settled %+v", sum)
 			want := map[string]string{"zstd, gzip": "zstd"}[codings]
 			if first, last := r.all()[0], r.last(); first.encoding != "" || last.encoding != want {
 				t.Errorf("codings %q, then %q, want %q", first.encoding, last.encoding, want)
@@ -133,12 +127,10 @@ func TestAnnouncedLater(t *testing.T) {
 	r.announce = true
 	r.mu.Unlock()
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	if sum := receive(t, told); sum.Withheld != 1 || !sum.Plain {
-		t.Errorf("told when %+v was recorded", sum)
-	}
-	if l := r.queue.remembered(); !l.Extension || !l.Zstd {
-		t.Errorf("told when %+v was remembered", l)
-	}
+	sum := receive(t, told)
+	kit.Check(t, sum.Withheld == 1 && sum.Plain, "told when %+v was recorded", sum)
+	l := r.queue.remembered()
+	kit.Check(t, l.Extension && l.Zstd, "told when %+v was remembered", l)
 	kit.Equal(t, "protocol", r.drainer.Health().Protocol, "ccship")
 	// And back: what it does not announce it is not sent.
 	r.mu.Lock()
@@ -261,9 +253,7 @@ func TestLogTellsNothing(t *testing.T) {
 	r.drained()
 	r.stop()
 	got := text()
-	if strings.Contains(got, "words") || strings.Contains(got, "ccs_") {
-		t.Errorf("log:\n%s", got)
-	}
+	kit.Check(t, !strings.Contains(got, "words") && !strings.Contains(got, "ccs_"), "log:\n%s", got)
 	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivery refused") || !strings.Contains(got, "delivered again after 4 failures, 0s") {
 		t.Errorf("log, want one line for the trouble and one for its end:\n%s", got)
 	}

@@ -72,9 +72,8 @@ func TestPoison(t *testing.T) {
 				}
 				r.holds("session-1", numbers(0, last, test.poison...)...)
 				r.buried(test.poison, code, "rejected")
-				if n := r.queue.committed(); n > 2 {
-					t.Errorf("%d commits: acknowledgements and dead letters are one", n)
-				}
+				n := r.queue.committed()
+				kit.Check(t, n <= 2, "%d commits: acknowledgements and dead letters are one", n)
 			})
 		}
 	}
@@ -91,12 +90,10 @@ func (r *rig) buried(lines []int64, code int, reason string) {
 		if n, _ := lineIndex(raw); err != nil || n != d.Line || d.Batch.Entries != 1 {
 			r.t.Errorf("dead letter of line %d holds %.60s, %v", d.Line, raw, err)
 		}
-		if d.Status != code || d.Reason != reason || d.At == 0 {
-			r.t.Errorf("dead letter %d %q at %d", d.Status, d.Reason, d.At)
-		}
-		if reason == "rejected" && !strings.Contains(d.Answer, fmt.Sprintf("line %d is poison", d.Line)) {
-			r.t.Errorf("answer %q", d.Answer)
-		}
+		kit.Check(r.t, d.Status == code && d.Reason == reason && d.At != 0, "dead letter %d %q at %d", d.Status, d.Reason,
+			d.At)
+		kit.Check(r.t, reason != "rejected" || strings.Contains(d.Answer, fmt.Sprintf("line %d is poison", d.Line)),
+			"answer %q", d.Answer)
 	}
 	kit.Equal(r.t, "dead letters of lines", got, lines)
 	r.until("it is counted", func() bool {
@@ -259,9 +256,8 @@ func TestFlakyBisection(t *testing.T) {
 	})
 	r.holds("session-1", numbers(0, 100, 77)...)
 	r.buried([]int64{77}, 400, "rejected")
-	if n := r.count(); n > 40 {
-		t.Errorf("%d requests for a bisection of 100", n)
-	}
+	n := r.count()
+	kit.Check(t, n <= 40, "%d requests for a bisection of 100", n)
 }
 
 // TestTooLarge: requests shrink until they pass; the limit is remembered, also over a restart.
@@ -282,9 +278,8 @@ func TestTooLarge(t *testing.T) {
 		r.drained()
 		r.holds("session-1", numbers(0, 100)...)
 		limit := r.drainer.Health().MaxRequest
-		if limit <= 0 || limit > most || len(r.queue.total().Dead) > 0 {
-			t.Errorf("limit %d, %d dead", limit, len(r.queue.total().Dead))
-		}
+		kit.Check(t, limit > 0 && limit <= most && len(r.queue.total().Dead) <= 0, "limit %d, %d dead", limit,
+			len(r.queue.total().Dead))
 		r.stop()
 		if l := r.queue.remembered(); l.MaxRaw != limit || time.Since(time.Unix(l.MaxRawAt, 0)) > time.Minute {
 			t.Errorf("remembered %+v, want limit %d", l, limit)
@@ -293,9 +288,7 @@ func TestTooLarge(t *testing.T) {
 		later.queue = r.queue
 		later.drainer.queue, later.drainer.memory = r.queue, r.queue
 		later.set(func(q *seen) *canned {
-			if len(q.body) > most {
-				t.Errorf("%d bytes sent, though the limit was known", len(q.body))
-			}
+			kit.Check(t, len(q.body) <= most, "%d bytes sent, though the limit was known", len(q.body))
 			return ladder(q)
 		})
 		later.queue.add(conversation(1), rowsOf(100, 200, each)...)
@@ -332,9 +325,8 @@ func TestLimitForgotten(t *testing.T) {
 	r.drainer.Retry(false)
 	r.add(conversation(1), rowsOf(0, 50, 50)...)
 	r.drained()
-	if n := r.count(); n < 4 {
-		t.Errorf("%d requests within a limit of 700 bytes", n)
-	}
+	n := r.count()
+	kit.Check(t, n >= 4, "%d requests within a limit of 700 bytes", n)
 	before := r.count()
 	r.drainer.Retry(true)
 	r.until("the limit is gone", func() bool { return r.drainer.Health().MaxRequest == 0 && r.queue.remembered().MaxRaw == 0 })

@@ -102,9 +102,8 @@ func (r *rig) start() {
 	go func() { done <- r.drainer.Run(ctx) }()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			r.t.Errorf("Run: %v", err)
-		}
+		err := <-done
+		kit.Check(r.t, err == nil, "Run: %v", err)
 	})
 	r.t.Cleanup(func() { r.stop() })
 }

@@ -167,9 +167,7 @@ func (s *server) decide(q *seen) *canned {
 	answer := s.answer
 	s.posts = append(s.posts, q)
 	q.number = len(s.posts)
-	if s.busy[q.session] {
-		s.t.Errorf("two requests of %s at once", q.session)
-	}
+	kit.Check(s.t, !s.busy[q.session], "two requests of %s at once", q.session)
 	s.busy[q.session] = true
 	s.mu.Unlock()
 	var c *canned
@@ -221,9 +219,7 @@ func (s *server) read(r *http.Request) (*seen, bool) {
 	q.session, q.entries, q.ccship = doc.Session, doc.Entries, doc.Ccship
 	for _, e := range doc.Entries {
 		n, ok := lineIndex(e)
-		if !ok || len(q.lines) > 0 && n <= q.lines[len(q.lines)-1] {
-			s.t.Errorf("entry %.60s out of order", e)
-		}
+		kit.Check(s.t, ok && (len(q.lines) <= 0 || n > q.lines[len(q.lines)-1]), "entry %.60s out of order", e)
 		q.lines = append(q.lines, n)
 	}
 	return q, true

@@ -167,9 +167,8 @@ func TestPauseProbes(t *testing.T) {
 			r.drainer.Wake() // arriving rows do not end a refusal
 		}
 		synctest.Wait()
-		if n := r.count() - first; first > 4 || n != 10 {
-			t.Errorf("%d requests at first, %d in ten minutes", first, n)
-		}
+		n := r.count() - first
+		kit.Check(t, first <= 4 && n == 10, "%d requests at first, %d in ten minutes", first, n)
 		r.set(nil)
 		r.drainer.Retry(true)
 		synctest.Wait()
@@ -228,9 +227,8 @@ func TestNoAnswer(t *testing.T) {
 		pass(time.Minute)
 		r.holds("session-1", 0)
 		kit.Has(t, "log", words(), "no answer within 33s")
-		if took := r.drainer.Health().LastOKAt.Sub(start); took < 33*time.Second || took > 35*time.Second {
-			t.Errorf("taken after %s", took)
-		}
+		took := r.drainer.Health().LastOKAt.Sub(start)
+		kit.Check(t, took >= 33*time.Second && took <= 35*time.Second, "taken after %s", took)
 	})
 }
 
@@ -242,9 +240,7 @@ func TestOneProbeWhileFailing(t *testing.T) {
 			r.mu.Lock()
 			busy := len(r.busy)
 			r.mu.Unlock()
-			if q.number > 4 && busy > 1 {
-				t.Errorf("%d requests at once", busy)
-			}
+			kit.Check(t, q.number <= 4 || busy <= 1, "%d requests at once", busy)
 			pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
 			return status(503)
 		})
@@ -269,9 +265,8 @@ func TestLimitGrows(t *testing.T) {
 		for day, want := range []int64{1 << 20, 2 << 20, 0, 0} {
 			r.add(conversation(1), rowsOf(day, day+1, 1)...)
 			pass(time.Minute)
-			if got := r.queue.remembered().MaxRaw; got != want || r.drainer.Health().MaxRequest != want {
-				t.Errorf("day %d: limit %d, want %d", day, got, want)
-			}
+			got := r.queue.remembered().MaxRaw
+			kit.Check(t, got == want && r.drainer.Health().MaxRequest == want, "day %d: limit %d, want %d", day, got, want)
 			pass(24 * time.Hour)
 		}
 	})
@@ -284,9 +279,8 @@ func TestProbeBackOff(t *testing.T) {
 		r.queue.add(history(), rowsOf(0, 3, 3)...)
 		r.start()
 		pass(time.Hour)
-		if n := r.probed(); n < 60 || n > 240 {
-			t.Errorf("%d probes in an hour", n)
-		}
+		n := r.probed()
+		kit.Check(t, n >= 60 && n <= 240, "%d probes in an hour", n)
 	})
 }
 
@@ -310,15 +304,12 @@ func TestPause(t *testing.T) {
 				r.drainer.SetPaused(true)
 			}
 			synctest.Wait()
-			if n, probes := r.count(), r.probed(); n+probes != 0 {
-				t.Errorf("%d requests, %d questions while paused", n, probes)
-			}
+			n, probes := r.count(), r.probed()
+			kit.Check(t, n+probes == 0, "%d requests, %d questions while paused", n, probes)
 			r.drainer.SetPaused(false)
 			synctest.Wait()
 			if !known {
-				if r.probed() == 0 {
-					t.Error("nothing is asked after the pause")
-				}
+				kit.Check(t, r.probed() != 0, "nothing is asked after the pause")
 				return
 			}
 			pass(time.Second)

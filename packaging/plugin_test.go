@@ -19,9 +19,7 @@ func parse(t *testing.T, name string, into any) {
 	if err == nil {
 		err = json.Unmarshal(text, into)
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	kit.Require(t, err == nil, "%s: %v", name, err)
 }
 
 // oldEvents are the hooks that the oldest Claude Code with plugins knows. One name more, and it drops all of them
@@ -43,15 +41,12 @@ func TestPluginHooks(t *testing.T) {
 	parse(t, "hooks/hooks.json", &hooks)
 	var said []string
 	for event, entries := range hooks.Hooks {
-		if !slices.Contains(oldEvents, event) {
-			t.Errorf("%s is no event that every version knows", event)
-		}
+		kit.Check(t, slices.Contains(oldEvents, event), "%s is no event that every version knows", event)
 		for _, e := range entries {
 			for _, h := range e.Hooks {
 				said = append(said, event+" "+h.Command)
-				if h.Type != "command" || h.Args != nil || h.Timeout == 0 || h.Async != (event != "SessionStart") {
-					t.Errorf("%s: %+v", event, h)
-				}
+				kit.Check(t, h.Type == "command" && h.Args == nil && h.Timeout != 0 && h.Async == (event != "SessionStart"),
+					"%s: %+v", event, h)
 			}
 		}
 	}
@@ -72,9 +67,8 @@ func TestPluginHooks(t *testing.T) {
 func TestPluginMarketplaces(t *testing.T) {
 	var plugin struct{ Name, Version, Description string }
 	parse(t, ".claude-plugin/plugin.json", &plugin)
-	if plugin.Name != "ccship" || plugin.Version == "" || plugin.Description == "" {
-		t.Errorf("the plugin is %+v", plugin)
-	}
+	kit.Check(t, plugin.Name == "ccship" && plugin.Version != "" && plugin.Description != "", "the plugin is %+v",
+		plugin)
 	var mcp struct {
 		Servers map[string]struct {
 			Command string

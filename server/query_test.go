@@ -98,9 +98,7 @@ func TestParseQuery(t *testing.T) {
 // TestParseBounds: a text of any length becomes a query of bounded size, and says so.
 func TestParseQueryBounds(t *testing.T) {
 	q := ParseQuery(strings.Repeat("word ", 1000)+strings.Repeat("é", 1000), now)
-	if len(q.Clauses) != maxTokens || len(q.Notes) != 1 {
-		t.Errorf("%d clauses, notes %q", len(q.Clauses), q.Notes)
-	}
+	kit.Check(t, len(q.Clauses) == maxTokens && len(q.Notes) == 1, "%d clauses, notes %q", len(q.Clauses), q.Notes)
 	kit.Equal(t, "characters", len([]rune(ParseQuery(strings.Repeat("é", 1000), now).Clauses[0][0].Text)), maxText)
 }
 
@@ -108,18 +106,14 @@ func TestParseQueryBounds(t *testing.T) {
 func TestEditQuery(t *testing.T) {
 	text := WithFilter(`rounding "a b"`, "project", "my shop")
 	text = WithFilter(WithFilter(text, "kind", "prompt"), "project", "my shop")
-	if want := `rounding "a b" project:"my shop" kind:prompt`; text != want {
-		t.Fatalf("%s, want %s", text, want)
-	}
-	if got := WithoutFilter(text, "project", "my shop"); got != `rounding "a b" kind:prompt` {
-		t.Error(got)
-	}
-	if got := WithoutFilter(text+" kind:answer,tool", "kind", "tool"); got != text+" kind:answer" {
-		t.Error(got)
-	}
-	if got := WithoutFilter(`x kind:answer,tool kind:prompt`, "kind", ""); got != "x" {
-		t.Error(got)
-	}
+	want := `rounding "a b" project:"my shop" kind:prompt`
+	kit.Require(t, text == want, "%s, want %s", text, want)
+	got := WithoutFilter(text, "project", "my shop")
+	kit.Check(t, got == `rounding "a b" kind:prompt`, "%v", got)
+	got = WithoutFilter(text+" kind:answer,tool", "kind", "tool")
+	kit.Check(t, got == text+" kind:answer", "%v", got)
+	got = WithoutFilter(`x kind:answer,tool kind:prompt`, "kind", "")
+	kit.Check(t, got == "x", "%v", got)
 	for _, value := range []string{"/abs/path.go", ":odd", "a,b", "", "-x", "ü ü"} {
 		if got := ParseQuery(FormatFilter("project", value), now); len(got.Notes) > 0 || !slices.Equal(got.Only["project"], []string{value}) {
 			t.Errorf("%q: %v %q", value, got.Only, got.Notes)

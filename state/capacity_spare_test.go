@@ -1,6 +1,9 @@
 package state
 
-import "testing"
+import (
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 // Reading goes on when a backlog that filled the disk has drained: the disk stays full, but the file is empty.
 func TestCapacityInsideTheFile(t *testing.T) {
@@ -13,9 +16,8 @@ func TestCapacityInsideTheFile(t *testing.T) {
 	}
 	free = head / 2
 	db.capacity.asked = db.capacity.asked.Add(-diskEvery)
-	if db.HasCapacity(true) || db.Outbox.Usage().Full != "disk" {
-		t.Error("there is capacity on a full disk, and a full file")
-	}
+	kit.Check(t, !db.HasCapacity(true) && db.Outbox.Usage().Full == "disk",
+		"there is capacity on a full disk, and a full file")
 	settle(t, db, 1, seqs...)
 	db.capacity.asked = db.capacity.asked.Add(-diskEvery)
 	if !db.HasCapacity(true) {

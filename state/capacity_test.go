@@ -97,14 +97,11 @@ func TestCapacityOnTheDisk(t *testing.T) {
 		}
 		free.Store(999)
 		<-time.After(2 * time.Second)
-		if capacities(db) != [2]bool{false, false} || db.Outbox.Usage().Full != "disk" {
-			t.Error("there is capacity on a full disk")
-		}
+		kit.Check(t, capacities(db) == [2]bool{false, false} && db.Outbox.Usage().Full == "disk",
+			"there is capacity on a full disk")
 		free.Store(1001) // not enough to spare
 		<-time.After(3 * time.Second)
-		if capacities(db) != [2]bool{false, false} || len(changed) != 0 {
-			t.Error("capacity returned too early")
-		}
+		kit.Check(t, capacities(db) == [2]bool{false, false} && len(changed) == 0, "capacity returned too early")
 		free.Store(1100)
 		<-changed // Run sees it by itself
 		kit.Equal(t, "no capacity, though told so", capacities(db), [2]bool{true, true})
@@ -140,9 +137,7 @@ func TestCapacityReadAhead(t *testing.T) {
 		for i := range int64(10) {
 			commit(t, db, advance(2, i, i+1, 900))
 		}
-		if capacities(db) != [2]bool{false, true} || db.Outbox.Usage().Full != "" {
-			t.Error("the outbox is long again")
-		}
+		kit.Check(t, capacities(db) == [2]bool{false, true} && db.Outbox.Usage().Full == "", "the outbox is long again")
 		began := time.Now()
 		<-changed
 		if d := time.Since(began); d < takenLag-2*time.Second || d > takenLag+2*time.Second {
@@ -166,9 +161,8 @@ func TestRunSleepsWhenIdle(t *testing.T) {
 		<-time.After(10 * time.Second)
 		was := asked.Load()
 		<-time.After(time.Hour)
-		if now := asked.Load(); now != was || was == 0 {
-			t.Errorf("looked %d times, and %d times in an idle hour", was, now-was)
-		}
+		now := asked.Load()
+		kit.Check(t, now == was && was != 0, "looked %d times, and %d times in an idle hour", was, now-was)
 		cancel()
 		<-ended
 	})
@@ -178,22 +172,17 @@ func TestHeadRoomDefault(t *testing.T) {
 	for total, want := range map[uint64]uint64{0: 0, 100 << 20: 2 << 20, 500 << 30: 256 << 20} {
 		kit.Equal(t, fmt.Sprint("disk of ", total), headRoom(0, total), want)
 	}
-	if free, total, err := kv.FreeDisk(t.TempDir()); err != nil || free == 0 || total < free {
-		t.Errorf("this disk: %d of %d, %v", free, total, err)
-	}
+	free, total, err := kv.FreeDisk(t.TempDir())
+	kit.Check(t, err == nil && free != 0 && total >= free, "this disk: %d of %d, %v", free, total, err)
 }
 
 func TestDiskSpace(t *testing.T) {
 	free, head, err := DiskSpace(t.TempDir(), 0)
-	if err != nil || free == 0 || head == 0 || head > 256<<20 {
-		t.Errorf("%d %d %v", free, head, err)
-	}
-	if _, head, err := DiskSpace(t.TempDir(), 77); err != nil || head != 77 {
-		t.Errorf("%d %v", head, err)
-	}
-	if _, _, err := DiskSpace(filepath.Join(t.TempDir(), "none"), 0); err == nil {
-		t.Error("no folder, no error")
-	}
+	kit.Check(t, err == nil && free != 0 && head != 0 && head <= 256<<20, "%d %d %v", free, head, err)
+	_, head, err = DiskSpace(t.TempDir(), 77)
+	kit.Check(t, err == nil && head == 77, "%d %v", head, err)
+	_, _, err = DiskSpace(filepath.Join(t.TempDir(), "none"), 0)
+	kit.Check(t, err != nil, "no folder, no error")
 }
 
 // drained makes a state with a drained backlog and a few rows left, and answers its content.

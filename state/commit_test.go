@@ -42,22 +42,18 @@ func TestStepSurvivesReopen(t *testing.T) {
 		t.Errorf("reload: %v %s", err, cmp.Diff(s.Tracked, got))
 	}
 	all, err := db.Files.Load(t.Context())
-	if err != nil || len(all) != 1 || all[0] != s.Tracked {
-		t.Errorf("load: %v %v", all, err)
-	}
+	kit.Check(t, err == nil && len(all) == 1 && all[0] == s.Tracked, "load: %v %v", all, err)
 	facts, err := db.Files.Routings(t.Context())
 	if err != nil || facts[1] != s.Routing {
 		t.Errorf("facts: %v %s", err, cmp.Diff(s.Routing, facts[1]))
 	}
-	if f, ok, err := db.Files.Routing(t.Context(), 1); f != s.Routing || !ok || err != nil {
-		t.Errorf("facts of one: %v %v %v", f, ok, err)
-	}
+	f, ok, err := db.Files.Routing(t.Context(), 1)
+	kit.Check(t, f == s.Routing && ok && err == nil, "facts of one: %v %v %v", f, ok, err)
 	if diff := cmp.Diff(outbox.StreamBatches{Stream: s.Routing.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
 		t.Error(diff)
 	}
-	if marks, err := db.Files.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, s.Marks) {
-		t.Errorf("marks %v %v", marks, err)
-	}
+	marks, err := db.Files.Marks(t.Context(), 1)
+	kit.Check(t, err == nil && cmp.Equal(marks, s.Marks), "marks %v %v", marks, err)
 }
 
 // lastTx is the number of the last committed transaction.
@@ -72,20 +68,17 @@ func TestStaleStepIsLeftOut(t *testing.T) {
 	commit(t, db, advance(1, 0, 3, 10))
 	before, last := dump(t, db), lastTx(t, db)
 	errs, err := db.Commit(t.Context(), []Step{advance(1, 0, 5, 10), advance(2, 4, 5, 10)})
-	if err != nil || !errors.Is(errs[0], tail.ErrStale) || !errors.Is(errs[1], tail.ErrStale) {
-		t.Fatalf("%v %v", errs, err)
-	}
+	kit.Require(t, err == nil && errors.Is(errs[0], tail.ErrStale) && errors.Is(errs[1], tail.ErrStale), "%v %v", errs,
+		err)
 	settle(t, db, 1, 77)
-	if diff := cmp.Diff(before, dump(t, db)); diff != "" || lastTx(t, db) != last {
-		t.Errorf("stale steps wrote:\n%s", diff)
-	}
+	diff := cmp.Diff(before, dump(t, db))
+	kit.Check(t, diff == "" && lastTx(t, db) == last, "stale steps wrote:\n%s", diff)
 	errs, err = db.Commit(t.Context(), []Step{advance(1, 0, 5, 10), advance(1, 3, 4, 10), advance(1, 4, 6, 10), advance(2, 0, 1, 10)})
 	if err != nil || !errors.Is(errs[0], tail.ErrStale) || errs[1] != nil || errs[2] != nil || errs[3] != nil {
 		t.Fatalf("%v %v", errs, err)
 	}
-	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(6, 0) {
-		t.Errorf("cursor %+v", got.Cursor)
-	}
+	got, _ := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, got.Cursor == cursorAt(6, 0), "cursor %+v", got.Cursor)
 	kit.Err(t, "unknown file", ErrUnknownFile)(db.Files.Reload(t.Context(), 9))
 }
 
@@ -97,12 +90,9 @@ func TestRewindCutsMarks(t *testing.T) {
 	commit(t, db, s)
 	marks, err := db.Files.Marks(t.Context(), 1)
 	want := []tail.Mark{{Offset: 30, Line: 3, Hash: 3}, {Offset: 40, Line: 4, Hash: 99}}
-	if err != nil || !cmp.Equal(marks, want) {
-		t.Errorf("marks %v %v", marks, err)
-	}
-	if marks, _ := db.Files.Marks(t.Context(), 2); len(marks) != 1 {
-		t.Errorf("another file's marks: %v", marks)
-	}
+	kit.Check(t, err == nil && cmp.Equal(marks, want), "marks %v %v", marks, err)
+	marks, _ = db.Files.Marks(t.Context(), 2)
+	kit.Check(t, len(marks) == 1, "another file's marks: %v", marks)
 }
 
 // A settlement counts at the file while the relay holds older facts; a start from line 0 begins the count anew.
@@ -135,9 +125,8 @@ func TestUpdateNeverMovesACursor(t *testing.T) {
 	if got, _ := db.Files.Reload(t.Context(), 1); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
-	if f, _, _ := db.Files.Routing(t.Context(), 1); f != factsFor(1, server) {
-		t.Errorf("facts changed: %+v", f)
-	}
+	f, _, _ := db.Files.Routing(t.Context(), 1)
+	kit.Check(t, f == factsFor(1, server), "facts changed: %+v", f)
 	kit.Gives(t, "new file", fresh)(db.Files.Reload(t.Context(), 2))
 	kit.Err(t, "a cursor without a step was taken", ErrUnknownFile)(db.Files.Reload(t.Context(), 3))
 	commit(t, db, advance(2, 0, 1, 10))
@@ -154,32 +143,26 @@ func TestForgetKeepsWhatWaits(t *testing.T) {
 	for id, known := range map[tail.FileID]bool{1: true, 2: true, 3: false} {
 		_, err := db.Files.Reload(t.Context(), id)
 		marks, _ := db.Files.Marks(t.Context(), id)
-		if (err == nil) != known || (len(marks) > 0) != known {
-			t.Errorf("file %d: %v, %d marks", id, err, len(marks))
-		}
+		kit.Check(t, (err == nil) == known && (len(marks) > 0) == known, "file %d: %v, %d marks", id, err, len(marks))
 	}
 	settle(t, db, 1, seqs[0])
-	if n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}}); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{{Seq: seqs[1], Line: 0}})
+	kit.Require(t, n == 1 && err == nil, "%v %v", n, err)
 	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1, 2})).Must(t)
-	if all, _ := db.Files.Load(context.Background()); len(all) != 0 {
-		t.Errorf("left: %v", all)
-	}
+	all, _ := db.Files.Load(context.Background())
+	kit.Check(t, len(all) == 0, "left: %v", all)
 }
 
 func TestNothingIsQueuedWithoutDestination(t *testing.T) {
 	db := open(t, Options{})
 	s := advance(1, 0, 3, 10)
 	s.Routing.Dest = ""
-	if _, err := db.Commit(t.Context(), []Step{s}); err == nil {
-		t.Error("lines without a destination were taken")
-	}
+	_, err := db.Commit(t.Context(), []Step{s})
+	kit.Check(t, err != nil, "lines without a destination were taken")
 	s.Batches = nil
 	commit(t, db, s)
-	if f, ok, _ := db.Files.Routing(t.Context(), 1); !ok || f.Dest != "" {
-		t.Errorf("facts %+v", f)
-	}
+	f, ok, _ := db.Files.Routing(t.Context(), 1)
+	kit.Check(t, ok && f.Dest == "", "facts %+v", f)
 }
 
 // What a step noted of watching stays when the routing is replaced by those of a while ago.
@@ -193,9 +176,8 @@ func TestSetRoutingsKeepsWatched(t *testing.T) {
 	commit(t, db, s)
 	old.Excluded = 4
 	kit.Must(t, db.Files.SetRoutings(t.Context(), map[tail.FileID]Routing{1: old}))
-	if f, _, err := db.Files.Routing(t.Context(), 1); err != nil || !f.Watched || f.WatchedFrom != 90 || !f.Compacted || f.Excluded != 4 {
-		t.Errorf("%+v %v", f, err)
-	}
+	f, _, err := db.Files.Routing(t.Context(), 1)
+	kit.Check(t, err == nil && f.Watched && f.WatchedFrom == 90 && f.Compacted && f.Excluded == 4, "%+v %v", f, err)
 }
 
 // After a commit of which only the answer failed, what is in memory is what the disk has.
@@ -207,18 +189,14 @@ func TestHalfFailedCommit(t *testing.T) {
 	var told []string
 	db.Listener = listener{queued: func(dest string) { told = append(told, dest) }}
 	f.step, f.call = "commit sync", 1
-	if _, err := db.Commit(t.Context(), []Step{advance(3, 0, 2, 10)}); !errors.Is(err, errInjected) {
-		t.Fatal(err)
-	}
-	if cmp.Equal(before, describe(&db.index)) {
-		t.Error("memory is as before, the disk is not")
-	}
+	_, err := db.Commit(t.Context(), []Step{advance(3, 0, 2, 10)})
+	kit.Require(t, errors.Is(err, errInjected), "%v", err)
+	kit.Check(t, !cmp.Equal(before, describe(&db.index)), "memory is as before, the disk is not")
 	if !slices.Contains(told, server) { // whoever committed it hears of a failure, and the next try is stale
 		t.Errorf("rows wait, and of their server nothing is reported: %q", told)
 	}
 	checkIndex(t, db)
-	if got, err := db.Files.Reload(t.Context(), 3); err != nil || got.Cursor != cursorAt(2, 0) {
-		t.Errorf("%+v, %v", got.Cursor, err)
-	}
+	got, err := db.Files.Reload(t.Context(), 3)
+	kit.Check(t, err == nil && got.Cursor == cursorAt(2, 0), "%+v, %v", got.Cursor, err)
 	commit(t, db, advance(3, 2, 3, 10))
 }

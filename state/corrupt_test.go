@@ -100,13 +100,11 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 			kit.Must(t, os.WriteFile(path, tt.damage(b), 0o600))
 			db := open(t, Options{Path: path})
 			n := db.Advice()
-			if len(n) != 1 || n[0].Kind != "state_corrupt" || !strings.Contains(n[0].Text, ".corrupt-") {
-				t.Errorf("notices %+v", n)
-			}
+			kit.Check(t, len(n) == 1 && n[0].Kind == "state_corrupt" && strings.Contains(n[0].Text, ".corrupt-"),
+				"notices %+v", n)
 			kit.Should(t, use(t, db))
-			if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 1 {
-				t.Errorf("set aside: %v", aside)
-			}
+			aside, _ := filepath.Glob(path + ".corrupt-*")
+			kit.Check(t, len(aside) == 1, "set aside: %v", aside)
 		})
 	}
 }
@@ -127,9 +125,7 @@ func TestAnyFlippedByte(t *testing.T) {
 	})
 	t.Run("places", func(t *testing.T) {
 		mark := bytes.Index(whole, append([]byte("schema\x00\x00\x00"), schemaVersion))
-		if mark < 0 {
-			t.Fatal("no schema in the sample")
-		}
+		kit.Require(t, mark >= 0, "no schema in the sample")
 		for bit := range 8 {
 			for at := range len("schema") + 4 {
 				flipByte(t, whole, roots, mark+at, 1<<bit)
@@ -139,9 +135,8 @@ func TestAnyFlippedByte(t *testing.T) {
 	t.Run("anywhere", func(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
-		if seen := flipBytes(t, whole, roots, seed); seen["at open"] == 0 || seen["later"] == 0 {
-			t.Errorf("the damage was not where it was meant to be: %v", seen)
-		}
+		seen := flipBytes(t, whole, roots, seed)
+		kit.Check(t, seen["at open"] != 0 && seen["later"] != 0, "the damage was not where it was meant to be: %v", seen)
 	})
 }
 
@@ -165,9 +160,7 @@ func flipByte(t *testing.T, whole []byte, roots []map[string]string, at int, bit
 	path := filepath.Join(t.TempDir(), "state.db")
 	kit.Must(t, os.WriteFile(path, b, 0o600))
 	db, err := Open(t.Context(), Options{Path: path, FreeDisk: plenty})
-	if err != nil {
-		t.Fatalf("byte %d bit %d: %v", at, bit, err)
-	}
+	kit.Require(t, err == nil, "byte %d bit %d: %v", at, bit, err)
 	defer func() {
 		kit.Should(t, db.Close())
 		kit.Should(t, os.Remove(path))
@@ -223,9 +216,8 @@ func TestDamageFoundInUse(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- db.Run(t.Context()) }()
 	kit.Err(t, "peek", ErrCorrupt)(db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}))
-	if err := <-ended; !errors.Is(err, ErrCorrupt) {
-		t.Errorf("run: %v", err)
-	}
+	err := <-ended
+	kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Outbox.Destinations()) != 0 {

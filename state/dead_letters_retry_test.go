@@ -81,9 +81,8 @@ func TestJudges(t *testing.T) {
 	}
 	last, other := fmt.Sprint(3*maxJudges-1), fmt.Sprint(3*maxJudges-2)
 	now = now.Add(time.Hour)
-	if r.newServerVersion(last, now) || r.newServerVersion(other, now) || r.newServerVersion(last, now) {
-		t.Error("those in front had them")
-	}
+	kit.Check(t, !r.newServerVersion(last, now) && !r.newServerVersion(other, now) && !r.newServerVersion(last, now),
+		"those in front had them")
 	if now = now.Add(judgeRest); r.newServerVersion(last, now) || !r.newServerVersion(other, now) {
 		t.Error("not again after a day, or without a change")
 	}

@@ -112,17 +112,11 @@ func (f *fault) failEach(t *testing.T, step string, do func() error, look func()
 		f.called = 0
 		err := do()
 		if err == nil {
-			if f.call == 1 {
-				t.Fatalf("step %q was never reached", step)
-			}
-			if cmp.Equal(before, look()) {
-				t.Error("nothing was written in the end")
-			}
+			kit.Require(t, f.call != 1, "step %q was never reached", step)
+			kit.Check(t, !cmp.Equal(before, look()), "nothing was written in the end")
 			return
 		}
-		if !errors.Is(err, errInjected) {
-			t.Fatal(err)
-		}
+		kit.Require(t, errors.Is(err, errInjected), "%v", err)
 		if diff := cmp.Diff(before, look()); diff != "" {
 			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
 		}
@@ -141,9 +135,7 @@ func TestFullDisk(t *testing.T) {
 		if _, err = db.Commit(t.Context(), []Step{s}); err == nil {
 			seqs = append(seqs, s.Batches[0].Seq)
 		}
-		if line > 100 {
-			t.Fatal("the file never got full")
-		}
+		kit.Require(t, line <= 100, "the file never got full")
 	}
 	line--
 	t.Logf("after %d rows: %v", len(seqs), err)
@@ -151,9 +143,8 @@ func TestFullDisk(t *testing.T) {
 	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(line, 0) || int64(len(seqs)) != line {
 		t.Errorf("cursor %+v after %d rows", got.Cursor, len(seqs))
 	}
-	if _, err := db.Commit(t.Context(), []Step{advance(1, line, line+1, 1_000_000)}); err == nil {
-		t.Error("a row larger than what is left was taken")
-	}
+	_, err = db.Commit(t.Context(), []Step{advance(1, line, line+1, 1_000_000)})
+	kit.Check(t, err != nil, "a row larger than what is left was taken")
 	settle(t, db, 1, seqs[:len(seqs)/2]...)
 	commit(t, db, advance(2, 0, 1, 1)) // what was freed can be used from the next transaction on
 	commit(t, db, advance(1, line, line+1, 100_000))

@@ -27,13 +27,11 @@ func TestFilesFillPages(t *testing.T) {
 		}))
 		return share
 	}
-	if share := filled(); share < 0.75 {
-		t.Errorf("%.0f %% of the pages of files are filled", 100*share)
-	}
+	share := filled()
+	kit.Check(t, share >= 0.75, "%.0f %% of the pages of files are filled", 100*share)
 	for id := 3; id < files; id += 10 {
 		commit(t, db, advance(tail.FileID(id), 1, 1<<40, 10))
 	}
-	if share := filled(); share < 0.75 {
-		t.Errorf("after lines came to a tenth of the files, %.0f %% are", 100*share)
-	}
+	share = filled()
+	kit.Check(t, share >= 0.75, "after lines came to a tenth of the files, %.0f %% are", 100*share)
 }

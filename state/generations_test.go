@@ -38,21 +38,18 @@ func TestPasts(t *testing.T) {
 	}
 	for _, when := range []string{"at once", "after opening again"} {
 		h := kit.Try(db.Files.History(t.Context(), 1)).Must(t)
-		if diff := cmp.Diff(want, h.Past); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", when, diff)
-		}
+		diff := cmp.Diff(want, h.Past)
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", when, diff)
 		for generation, want := range [][]tail.Mark{{mark(3, 0), mark(6, 0)}, {mark(3, 0), mark(5, 1)}, {mark(1, 2)}, {mark(1, 2), mark(9, 3)}} {
 			if got, ok := h.MarksOf(uint32(generation)); !ok || !cmp.Equal(want, got) {
 				t.Errorf("%s: marks of generation %d are %v (%v), want %v", when, generation, got, ok, want)
 			}
 		}
-		if _, ok := h.MarksOf(9); ok {
-			t.Error("a generation that never was has marks")
-		}
+		_, ok := h.MarksOf(9)
+		kit.Check(t, !ok, "a generation that never was has marks")
 		h.Past = h.Past[1:]
-		if _, ok := h.MarksOf(0); ok {
-			t.Error("marks are known across a past that is missing")
-		}
+		_, ok = h.MarksOf(0)
+		kit.Check(t, !ok, "marks are known across a past that is missing")
 		if when == "at once" {
 			path := db.opt.Path
 			closeNow(t, db)
@@ -62,9 +59,7 @@ func TestPasts(t *testing.T) {
 	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1})).Must(t)
 	kit.Err(t, "after Forget", ErrUnknownFile)(db.Files.History(t.Context(), 1))
 	for key := range dump(t, db) {
-		if strings.HasPrefix(key, "generations/") {
-			t.Errorf("%q is left", key)
-		}
+		kit.Check(t, !strings.HasPrefix(key, "generations/"), "%q is left", key)
 	}
 }
 
@@ -102,11 +97,9 @@ func TestDrop(t *testing.T) {
 	if err != nil || d.Dead != 1 || d.Rows == 0 || db.Outbox.QueuedEntries(1) != 0 || db.Outbox.QueuedEntries(2) != before || before == 0 {
 		t.Errorf("dropped %+v, %v; %d entries of 1 wait, %d of 2 (of %d)", d, err, db.Outbox.QueuedEntries(1), db.Outbox.QueuedEntries(2), before)
 	}
-	if letters, err := db.DeadLetters.List(t.Context()); err != nil || len(letters) != 0 {
-		t.Errorf("dead letters: %v, %v", letters, err)
-	}
+	letters, err := db.DeadLetters.List(t.Context())
+	kit.Check(t, err == nil && len(letters) == 0, "dead letters: %v, %v", letters, err)
 	settle(t, db, 1, seqs[0]) // what was in flight
-	if got, err := db.Files.Reload(t.Context(), 1); err != nil || got.Cursor != cursorAt(8, 0) {
-		t.Errorf("cursor %+v, %v", got.Cursor, err)
-	}
+	got, err := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, err == nil && got.Cursor == cursorAt(8, 0), "cursor %+v, %v", got.Cursor, err)
 }

@@ -17,9 +17,8 @@ func TestSetLimits(t *testing.T) {
 	told := 0
 	db.Listener = listener{changed: func() { told++ }}
 	commit(t, db, advance(1, 0, 1, 12_000))
-	if got := capacities(db); got != [2]bool{} {
-		t.Fatalf("capacity over the cap: %v", got)
-	}
+	got := capacities(db)
+	kit.Require(t, got == [2]bool{}, "capacity over the cap: %v", got)
 	db.SetLimits(Limits{Cap: 1 << 20})
 	if got, u := capacities(db), db.Outbox.Usage(); got != [2]bool{true, true} || told != 1 || u.Cap != 1<<20 || u.Full != "" {
 		t.Errorf("capacity %v, told %d times, usage %+v", got, told, u)
@@ -41,9 +40,7 @@ func TestQueued(t *testing.T) {
 	commit(t, db, advance(3, 0, 1, 100), advance(1, 4, 6, 50))
 	got := db.Outbox.Queued()
 	for i := range got {
-		if got[i].Oldest.IsZero() || got[i].Bytes == 0 {
-			t.Errorf("%+v", got[i])
-		}
+		kit.Check(t, !got[i].Oldest.IsZero() && got[i].Bytes != 0, "%+v", got[i])
 		got[i].Oldest, got[i].Bytes = time.Time{}, 0
 	}
 	want := []Queued{
@@ -51,15 +48,12 @@ func TestQueued(t *testing.T) {
 		{Dest: server, File: 2, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
 		{Dest: server, File: 3, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "%v", diff)
 	facts, err := db.Files.RoutingsOf(t.Context(), []tail.FileID{3, 7, 1})
-	if err != nil || len(facts) != 2 || facts[1].Stream.SessionID != "s1" || facts[3].Dest != server {
-		t.Errorf("facts %+v %v", facts, err)
-	}
+	kit.Check(t, err == nil && len(facts) == 2 && facts[1].Stream.SessionID == "s1" && facts[3].Dest == server,
+		"facts %+v %v", facts, err)
 	kit.Must(t, db.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 1, Seqs: []uint64{1, 4}}}))
-	if got := db.Outbox.Queued(); len(got) != 2 || got[0].File != 2 {
-		t.Errorf("queued after the acknowledgement: %+v", got)
-	}
+	got = db.Outbox.Queued()
+	kit.Check(t, len(got) == 2 && got[0].File == 2, "queued after the acknowledgement: %+v", got)
 }

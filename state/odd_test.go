@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"testing"
 )
@@ -36,9 +37,8 @@ func TestOddLines(t *testing.T) {
 			for _, kind := range model {
 				want[kind]++
 			}
-			if got := odd.Count(); got != want || odd.Total() != int64(len(model)) {
-				t.Fatalf("%v, want %v", got, want)
-			}
+			got := odd.Count()
+			kit.Require(t, got == want && odd.Total() == int64(len(model)), "%v, want %v", got, want)
 		}
 	}
 }

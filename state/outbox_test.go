@@ -43,9 +43,8 @@ func TestPickOrders(t *testing.T) {
 	var last uint64
 	db.Outbox.Pick(server, false, func(stream, l uint64) bool { last = l; return false })
 	kit.Equal(t, "last", last, seqs[5])
-	if _, ok := db.Outbox.Pick("https://other.example/", false, nil); ok {
-		t.Error("picked for a destination that has nothing")
-	}
+	_, ok := db.Outbox.Pick("https://other.example/", false, nil)
+	kit.Check(t, !ok, "picked for a destination that has nothing")
 }
 
 func TestPeekLimits(t *testing.T) {
@@ -80,9 +79,8 @@ func TestPeekLimits(t *testing.T) {
 			for _, i := range tt.want {
 				want = append(want, s.Batches[i])
 			}
-			if diff := cmp.Diff(want, peek(t, db, 1, after, tt.max).Batches); diff != "" {
-				t.Error(diff)
-			}
+			diff := cmp.Diff(want, peek(t, db, 1, after, tt.max).Batches)
+			kit.Check(t, diff == "", "%v", diff)
 		})
 	}
 	limited := factsFor(1, server)
@@ -125,13 +123,10 @@ func TestSettleCounts(t *testing.T) {
 	settle(t, db, 1, seqs[1])
 	settle(t, db, 2, seqs[2])
 	u = db.Outbox.Usage()
-	if u.Batches != 1 || len(u.ByDest) != 1 || u.Stored <= 30 {
-		t.Errorf("usage %+v", u)
-	}
+	kit.Check(t, u.Batches == 1 && len(u.ByDest) == 1 && u.Stored > 30, "usage %+v", u)
 	kit.Equal(t, "destinations", db.Outbox.Destinations(), []string{server, "https://two.example/"})
-	if next := commit(t, db, advance(9, 0, 1, 1)); next[0] != seqs[3]+1 {
-		t.Errorf("seq %d after %d", next[0], seqs[3])
-	}
+	next := commit(t, db, advance(9, 0, 1, 1))
+	kit.Check(t, next[0] == seqs[3]+1, "seq %d after %d", next[0], seqs[3])
 }
 
 // Rows may leave from the middle and the end, and with them whole pages of the tree.
@@ -175,12 +170,10 @@ func TestDeadLetters(t *testing.T) {
 	}
 	want := DeadLetter{Key: DeadKey{Seq: seqs[0], Line: 1}, Dest: server, Stream: factsFor(1, server).Stream, DeadLetter: letters[0]}
 	want.Batch.Frame = nil
-	if diff := cmp.Diff(want, list[0]); diff != "" {
-		t.Error(diff)
-	}
-	if n, err := db.DeadLetters.Retry(t.Context(), []DeadKey{list[0].Key, list[0].Key, {Seq: 77}}); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
+	diff := cmp.Diff(want, list[0])
+	kit.Check(t, diff == "", "%v", diff)
+	n, err := db.DeadLetters.Retry(t.Context(), []DeadKey{list[0].Key, list[0].Key, {Seq: 77}})
+	kit.Require(t, n == 1 && err == nil, "%v %v", n, err)
 	p := peek(t, db, 1, 0, outbox.Limits{})
 	if len(p.Batches) != 1 || p.Batches[0].Seq <= seqs[0] || !bytes.Equal(p.Batches[0].Frame, letters[0].Batch.Frame) {
 		t.Errorf("queued again: %+v", p)
@@ -188,23 +181,20 @@ func TestDeadLetters(t *testing.T) {
 	if err := db.Outbox.Settle(t.Context(), s); err != nil { // late repetition: the letter is not to rise again
 		t.Fatal(err)
 	}
-	if n, err := db.DeadLetters.Drop(t.Context(), []DeadKey{list[1].Key}); n != 1 || err != nil || db.Outbox.Usage().Dead != 0 {
-		t.Error(n, err, db.Outbox.Usage().Dead)
-	}
+	n, err = db.DeadLetters.Drop(t.Context(), []DeadKey{list[1].Key})
+	kit.Check(t, n == 1 && err == nil && db.Outbox.Usage().Dead == 0, "%v %v %v", n, err, db.Outbox.Usage().Dead)
 }
 
 func TestLearned(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := open(t, Options{Path: path})
-	if l, err := db.Outbox.Learned(t.Context(), server); err != nil || l != (outbox.Learned{}) {
-		t.Errorf("%+v %v", l, err)
-	}
+	l, err := db.Outbox.Learned(t.Context(), server)
+	kit.Check(t, err == nil && l == (outbox.Learned{}), "%+v %v", l, err)
 	want := outbox.Learned{Took: true, Zstd: true, MaxRaw: 1 << 20, MaxRawAt: 9}
 	kit.Must(t, db.Outbox.Learn(t.Context(), server, want))
 	commit(t, db, advance(1, 0, 1, 1))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if l, err := db.Outbox.Learned(t.Context(), server); err != nil || l != want {
-		t.Errorf("%+v %v", l, err)
-	}
+	l, err = db.Outbox.Learned(t.Context(), server)
+	kit.Check(t, err == nil && l == want, "%+v %v", l, err)
 }

@@ -42,14 +42,12 @@ func TestPersistedOutlivesClose(t *testing.T) {
 		kit.Must(t, p.Change(t.Context(), with(name, n)))
 	}
 	want := map[string]int{"a": 1, "b": 2}
-	if diff := cmp.Diff(want, p.Get()); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, p.Get())
+	kit.Check(t, diff == "", "%v", diff)
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if diff := cmp.Diff(want, loadCounts(t, db).Get()); diff != "" {
-		t.Errorf("after the state was opened again: %s", diff)
-	}
+	diff = cmp.Diff(want, loadCounts(t, db).Get())
+	kit.Check(t, diff == "", "after the state was opened again: %s", diff)
 }
 
 func TestPersistedNilIsRemoved(t *testing.T) {
@@ -57,9 +55,8 @@ func TestPersistedNilIsRemoved(t *testing.T) {
 	p := loadCounts(t, db)
 	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	kit.Must(t, p.Change(t.Context(), func(map[string]int) (map[string]int, bool) { return nil, true }))
-	if text, err := db.Meta(t.Context(), "counts"); err != nil || text != nil {
-		t.Errorf("the state keeps %q %v of a nil value", text, err)
-	}
+	text, err := db.Meta(t.Context(), "counts")
+	kit.Check(t, err == nil && text == nil, "the state keeps %q %v of a nil value", text, err)
 }
 
 func TestPersistedWritesChangesOnly(t *testing.T) {
@@ -99,9 +96,7 @@ func TestPersistedUnreadable(t *testing.T) {
 	db := open(t, Options{})
 	kit.Must(t, db.PutMeta(t.Context(), "counts", []byte("user assistant")))
 	p, err := LoadPersisted[map[string]int](t.Context(), db, "counts")
-	if !errors.Is(err, ErrUnreadable) || p == nil || p.Get() != nil {
-		t.Fatalf("an unreadable value: %v %v", p, err)
-	}
+	kit.Require(t, errors.Is(err, ErrUnreadable) && p != nil && p.Get() == nil, "an unreadable value: %v %v", p, err)
 	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	kit.Equal(t, "what replaced the unreadable value", loadCounts(t, db).Get()["a"], 1)
 }

@@ -24,21 +24,18 @@ func TestRejoin(t *testing.T) {
 	to := tail.Cursor{Offset: 40, Line: 4, Generation: was.Cursor.Generation + 3, Anchor: 7, Mark: 30, Segment: 8}
 	r := Rejoin{Expect: was.Cursor, Epoch: "front", Cursor: to, Marks: []tail.Mark{{Offset: 30, Line: 3, Hash: 9}}}
 	b, ok, err := db.Outbox.FirstQueued(t.Context(), 1)
-	if b.From.Line != 0 || b.To.Line != 5 || b.Generation != was.Cursor.Generation || !ok || err != nil {
-		t.Errorf("first queued: %+v %v %v", b, ok, err)
-	}
+	kit.Check(t, b.From.Line == 0 && b.To.Line == 5 && b.Generation == was.Cursor.Generation && ok && err == nil,
+		"first queued: %+v %v %v", b, ok, err)
 	kit.Err(t, "from another cursor", tail.ErrStale)(db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}))
 	kit.Err(t, "an unknown file", ErrUnknownFile)(db.Rejoin(t.Context(), 9, r))
 	kit.Must(t, db.Rejoin(t.Context(), 1, r))
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	checkIndex(t, db)
-	if got, err := db.Files.Reload(t.Context(), 1); err != nil || got.Cursor != to {
-		t.Errorf("cursor %+v, %v", got.Cursor, err)
-	}
-	if marks, err := db.Files.Marks(t.Context(), 1); err != nil || !cmp.Equal(marks, r.Marks) {
-		t.Errorf("marks %v, %v", marks, err)
-	}
+	got, err := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, err == nil && got.Cursor == to, "cursor %+v, %v", got.Cursor, err)
+	marks, err := db.Files.Marks(t.Context(), 1)
+	kit.Check(t, err == nil && cmp.Equal(marks, r.Marks), "marks %v, %v", marks, err)
 	p := peek(t, db, 1, 0, outbox.Limits{})
 	at := protocol.Position{Offset: 40, Line: 4}
 	if len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Marker || p.Batches[0].Generation != to.Generation ||
@@ -63,12 +60,10 @@ func TestRejoinKeepsThePast(t *testing.T) {
 	kit.Must(t, db.Rejoin(t.Context(), 1, Rejoin{Expect: now.Cursor, Cursor: to}))
 	checkIndex(t, db)
 	dead, err := db.DeadLetters.List(t.Context())
-	if err != nil || len(dead) != 1 || dead[0].Reason != ReasonReplaced || dead[0].Batch.Entries != 5 {
-		t.Errorf("dead letters %+v, %v", dead, err)
-	}
-	if p := peek(t, db, 1, 0, outbox.Limits{}); len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Marker {
-		t.Errorf("queued %+v", p.Batches)
-	}
+	kit.Check(t, err == nil && len(dead) == 1 && dead[0].Reason == ReasonReplaced && dead[0].Batch.Entries == 5,
+		"dead letters %+v, %v", dead, err)
+	p := peek(t, db, 1, 0, outbox.Limits{})
+	kit.Check(t, len(p.Batches) == 1 && p.Batches[0].Kind == outbox.Marker, "queued %+v", p.Batches)
 }
 
 // TestStored: only queued lines that the server has are removed.
@@ -77,19 +72,15 @@ func TestStored(t *testing.T) {
 	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 5, 100))
 	commit(t, db, advance(1, 5, 9, 100))
 	c, _ := db.Files.Reload(t.Context(), 1)
-	if n, err := db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation, 7); n != 5 || err != nil {
-		t.Errorf("%d entries, %v", n, err)
-	}
+	n, err := db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation, 7)
+	kit.Check(t, n == 5 && err == nil, "%d entries, %v", n, err)
 	checkIndex(t, db)
-	if p := peek(t, db, 1, 0, outbox.Limits{}); len(p.Batches) != 1 || p.Batches[0].From.Line != 5 {
-		t.Errorf("queued %+v", p.Batches)
-	}
-	if n, err := db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation+1, 99); n != 0 || err != nil {
-		t.Errorf("of another generation: %d entries, %v", n, err)
-	}
-	if p := peek(t, db, 2, 0, outbox.Limits{}); len(p.Batches) != 1 {
-		t.Errorf("the other file: %+v", p.Batches)
-	}
+	p := peek(t, db, 1, 0, outbox.Limits{})
+	kit.Check(t, len(p.Batches) == 1 && p.Batches[0].From.Line == 5, "queued %+v", p.Batches)
+	n, err = db.Outbox.Stored(t.Context(), 1, c.Cursor.Generation+1, 99)
+	kit.Check(t, n == 0 && err == nil, "of another generation: %d entries, %v", n, err)
+	p = peek(t, db, 2, 0, outbox.Limits{})
+	kit.Check(t, len(p.Batches) == 1, "the other file: %+v", p.Batches)
 }
 
 // TestLedgerIsKeptWithAcknowledgements: the server's last ledger and the rows it acknowledged go in one step.
@@ -107,9 +98,8 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 	}
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
-	if l, err := db.Outbox.Learned(t.Context(), server); err != nil || l.Ledger != want {
-		t.Errorf("ledger %+v, %v", l.Ledger, err)
-	}
+	l, err := db.Outbox.Learned(t.Context(), server)
+	kit.Check(t, err == nil && l.Ledger == want, "ledger %+v, %v", l.Ledger, err)
 }
 
 // dead makes dead letters of a file's first lines, one batch each, and returns their keys.
@@ -188,8 +178,7 @@ func TestRewinds(t *testing.T) {
 		b := batch(at, 9, to.Generation, 100)
 		b.RewoundTo = at
 		commit(t, db, Step{Prev: was.Cursor, From: cursorAt(at, to.Generation), Tracked: tracked(1, to), Routing: factsFor(1, server), Batches: []outbox.Batch{b}})
-		if got, want := line(), []int64{7, 3, 3}[generation]; got != want {
-			t.Errorf("generation %d: %d, want %d", generation, got, want)
-		}
+		got, want := line(), []int64{7, 3, 3}[generation]
+		kit.Check(t, got == want, "generation %d: %d, want %d", generation, got, want)
 	}
 }

@@ -35,11 +35,8 @@ func TestRenumber(t *testing.T) {
 		t.Errorf("queued %+v", first)
 	}
 	second := peek(t, db, 1, first.Batches[0].Seq, outbox.Limits{})
-	if len(second.Batches) != 1 || second.Batches[0].Generation != 9 {
-		t.Errorf("then %+v", second)
-	}
-	if now, _ := db.Files.Reload(t.Context(), 1); now.Cursor.Generation != 9 {
-		t.Errorf("the file is in generation %d", now.Cursor.Generation)
-	}
+	kit.Check(t, len(second.Batches) == 1 && second.Batches[0].Generation == 9, "then %+v", second)
+	now, _ := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, now.Cursor.Generation == 9, "the file is in generation %d", now.Cursor.Generation)
 	kit.Equal(t, "the other file has batches", len(peek(t, db, 2, 0, outbox.Limits{}).Batches), 1)
 }

@@ -62,25 +62,22 @@ func TestEveryFieldIsKept(t *testing.T) {
 	fill(t, reflect.ValueOf(&b).Elem(), &n)
 	b.Seq = 0 // in the key
 	back, at, _, err := decodeBatchRow([]byte("key"), encodeBatchRow([]byte("key"), &b, 5))
-	if diff := cmp.Diff(b, back); err != nil || at != 5 || diff != "" {
-		t.Errorf("batch: %v at %d\n%s", err, at, diff)
-	}
+	diff := cmp.Diff(b, back)
+	kit.Check(t, err == nil && at == 5 && diff == "", "batch: %v at %d\n%s", err, at, diff)
 
 	dead := deadRow{dest: 3}
 	fill(t, reflect.ValueOf(&dead.stream).Elem(), &n)
 	fill(t, reflect.ValueOf(&dead.letter).Elem(), &n)
 	key := DeadKey{Seq: dead.letter.Batch.Seq, Line: dead.letter.Line}.bytes()
 	again, err := decodeDeadRow(key, dead.encode())
-	if diff := cmp.Diff(dead, again, cmp.AllowUnexported(deadRow{})); err != nil || diff != "" {
-		t.Errorf("dead letter: %v\n%s", err, diff)
-	}
+	diff = cmp.Diff(dead, again, cmp.AllowUnexported(deadRow{}))
+	kit.Check(t, err == nil && diff == "", "dead letter: %v\n%s", err, diff)
 
 	var dest destRow
 	fill(t, reflect.ValueOf(&dest).Elem(), &n)
 	v := kit.Try(dest.encode(4)).Must(t)
-	if _, d, err := decodeDestRow(destKey(4), v); err != nil || !reflect.DeepEqual(d, dest) {
-		t.Errorf("destination: %v %+v", err, d)
-	}
+	_, d, err := decodeDestRow(destKey(4), v)
+	kit.Check(t, err == nil && reflect.DeepEqual(d, dest), "destination: %v %+v", err, d)
 }
 
 // A row of lines is the same bytes as before there were others.
@@ -90,16 +87,14 @@ func TestRowsOfLinesAreUnchanged(t *testing.T) {
 	const landed = "\x01\x00\x00\x00\x16;\xbfL[\x0e\x01\x06\b\x02\x04\x06\b\x04\n\x01D\x9b`,\n\x02\x04\x01 \x01\rframe"
 	key := rowKey(1, 2, 3)
 	v := encodeBatchRow(key, &b, 7)
-	if diff := cmp.Diff(landed, string(v)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(landed, string(v))
+	kit.Check(t, diff == "", "%v", diff)
 	got, at, sum, err := decodeBatchRow(key, v)
 	if err == nil {
 		err = detach(&got, sum)
 	}
-	if diff := cmp.Diff(b, got); err != nil || at != 7 || diff != "" {
-		t.Error(err, diff)
-	}
+	diff = cmp.Diff(b, got)
+	kit.Check(t, err == nil && at == 7 && diff == "", "%v %v", err, diff)
 	v[len(v)-8]++ // in the header
 	kit.Err(t, "a damaged row is read", ErrCorrupt)(decodeBatchRow(key, v))
 }

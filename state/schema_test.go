@@ -28,14 +28,11 @@ func TestOtherSchema(t *testing.T) {
 		kit.Must(t, errors.Join(err, b.Close()))
 		before := kit.Try(os.ReadFile(path)).Must(t)
 		_, err = Open(t.Context(), Options{Path: path})
-		if !errors.Is(err, want) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("version %d: %v", version, err)
-		}
-		if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
-			t.Errorf("version %d: it was touched, %v", version, err)
-		}
-		if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 0 {
-			t.Errorf("version %d: it was set aside", version)
-		}
+		kit.Check(t, errors.Is(err, want) && strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), "\n"),
+			"version %d: %v", version, err)
+		after, err := os.ReadFile(path)
+		kit.Check(t, err == nil && string(after) == string(before), "version %d: it was touched, %v", version, err)
+		aside, _ := filepath.Glob(path + ".corrupt-*")
+		kit.Check(t, len(aside) == 0, "version %d: it was set aside", version)
 	}
 }

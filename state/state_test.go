@@ -87,9 +87,7 @@ func commit(t testing.TB, db *DB, steps ...Step) (seqs []uint64) {
 	t.Helper()
 	errs := kit.Try(db.Commit(context.Background(), steps)).Must(t)
 	for i, e := range errs {
-		if e != nil {
-			t.Fatalf("step %d: %v", i, e)
-		}
+		kit.Require(t, e == nil, "step %d: %v", i, e)
 		for _, b := range steps[i].Batches {
 			seqs = append(seqs, b.Seq)
 		}
@@ -144,9 +142,8 @@ func checkIndex(t testing.TB, db *DB) {
 		t.Error(err)
 		return
 	}
-	if diff := cmp.Diff(describe(&fresh.db.index), describe(&db.index)); diff != "" {
-		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
-	}
+	diff := cmp.Diff(describe(&fresh.db.index), describe(&db.index))
+	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
 }
 
 // describe is an index in words.

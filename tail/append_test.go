@@ -17,9 +17,8 @@ func TestAppend(t *testing.T) {
 		w.main("p/a.jsonl")
 	}
 	k := w.main("p/a.jsonl")
-	if k.sent != int64(len(w.read("p/a.jsonl"))) || k.Cursor.Generation != 0 || k.Cursor.Line != 13 {
-		t.Errorf("sent %d bytes, cursor %+v", k.sent, k.Cursor)
-	}
+	kit.Check(t, k.sent == int64(len(w.read("p/a.jsonl"))) && k.Cursor.Generation == 0 && k.Cursor.Line == 13,
+		"sent %d bytes, cursor %+v", k.sent, k.Cursor)
 }
 
 func TestLineCutAnywhere(t *testing.T) {
@@ -128,9 +127,8 @@ func TestHistory(t *testing.T) {
 	if k := w.arrived("../history.jsonl", "history", 1); k.Cursor.Generation == 0 || k.File.Kind != History || k.File.Root != w.root {
 		t.Errorf("after a purge: %+v", k.Tracked)
 	}
-	if s := w.tail.Stats(); s.Tracked != 1 || s.Mains != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Tracked == 1 && s.Mains == 0, "stats %+v", s)
 }
 
 func TestRestartReadsOn(t *testing.T) {
@@ -154,8 +152,6 @@ func TestRestartReadsOn(t *testing.T) {
 	k := w.main("p/a.jsonl")
 	kit.Equal(t, "sent … of … bytes", k.sent, int64(len(w.read("p/a.jsonl"))))
 	w.mem.do(func() {
-		if opened[w.path("p/a.jsonl")] == 0 {
-			t.Error("the changed file was not opened")
-		}
+		kit.Check(t, opened[w.path("p/a.jsonl")] != 0, "the changed file was not opened")
 	})
 }

@@ -23,9 +23,7 @@ func TestBefore(t *testing.T) {
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
-		if len(seen[name]) < least {
-			t.Errorf("%s: %d chunks", what, len(seen[name]))
-		}
+		kit.Check(t, len(seen[name]) >= least, "%s: %d chunks", what, len(seen[name]))
 		for _, got := range seen[name] {
 			kit.Equal(t, what+": before", got, want)
 		}
@@ -61,11 +59,8 @@ func TestCursorEnds(t *testing.T) {
 	text := []byte(lines("a", 100, 100))
 	for _, n := range []int{0, 1, 100, AnchorSize, AnchorSize + 1, len(text)} {
 		c := Cursor{Offset: int64(n), Anchor: anchorOf(nil, text[:n])}
-		if !c.Ends(text[max(0, n-AnchorSize):n]) || !c.Ends(text[:n]) {
-			t.Errorf("%d bytes do not end as they do", n)
-		}
-		if n > 0 && (c.Ends(text[:n-1]) || c.Ends(append([]byte{'x'}, text[1:n]...)) && n <= AnchorSize) {
-			t.Errorf("other %d bytes end so", n)
-		}
+		kit.Check(t, c.Ends(text[max(0, n-AnchorSize):n]) && c.Ends(text[:n]), "%d bytes do not end as they do", n)
+		kit.Check(t, n <= 0 || !c.Ends(text[:n-1]) && (!c.Ends(append([]byte{'x'}, text[1:n]...)) || n > AnchorSize),
+			"other %d bytes end so", n)
 	}
 }

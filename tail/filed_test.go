@@ -35,23 +35,19 @@ func TestFiledAway(t *testing.T) {
 	w.add("archive/p/"+filedID+"04.jsonl", lines("more", 3, 100))
 	w.present(here...)
 	w.main("archive/p/" + filedID + "04.jsonl")
-	if left := w.tail.Stats().Stray; len(left) > 0 {
-		t.Errorf("stray: %v", left)
-	}
+	left := w.tail.Stats().Stray
+	kit.Check(t, len(left) <= 0, "stray: %v", left)
 	known := map[string]File{}
 	for _, f := range w.tail.Files() {
 		f.File.ID, f.File.Copy, f.File.Stat = 0, 0, Stat{}
 		known[f.File.Path] = f.File
 	}
 	Walk(w.root, func(f File) {
-		if f.Stat = (Stat{}); f != known[f.Path] {
-			t.Errorf("walked: %+v, followed: %+v", f, known[f.Path])
-		}
+		f.Stat = (Stat{})
+		kit.Check(t, f == known[f.Path], "walked: %+v, followed: %+v", f, known[f.Path])
 		delete(known, f.Path)
 	}, func(dir string, err error) { t.Errorf("%s: %v", dir, err) })
-	if len(known) > 0 {
-		t.Errorf("not walked: %v", known)
-	}
+	kit.Check(t, len(known) <= 0, "not walked: %v", known)
 }
 
 // A *.jsonl that is no transcript by its place and name is named, until it is gone.
@@ -87,9 +83,8 @@ func TestStray(t *testing.T) {
 		}
 	}
 	check(stray)
-	if deep := w.tail.Stats().NotFollowed; len(deep) != 1 || !strings.Contains(deep[0], whyDeep) {
-		t.Errorf("too deep: %q", deep)
-	}
+	deep := w.tail.Stats().NotFollowed
+	kit.Check(t, len(deep) == 1 && strings.Contains(deep[0], whyDeep), "too deep: %q", deep)
 	w.sync() // the folders look as they did
 	check(stray)
 	w.rename("p/a/notes.jsonl", "q/notes.jsonl")

@@ -71,11 +71,7 @@ func TestEmptyTranscriptKeepsItsFolderFromQuickListings(t *testing.T) {
 	p := w.still().newListing(false)
 	d := &folder{path: w.path("p"), level: projectLevel, settled: true}
 	p.entry(d, &entry{name: "full.jsonl", kind: regular, stat: Stat{Size: 1}})
-	if !d.settled {
-		t.Error("not settled with a file that is followed")
-	}
+	kit.Check(t, d.settled, "not settled with a file that is followed")
 	p.entry(d, &entry{name: "empty.jsonl", kind: regular})
-	if d.settled {
-		t.Error("settled with a file that may become a session without the folder's knowing")
-	}
+	kit.Check(t, !d.settled, "settled with a file that may become a session without the folder's knowing")
 }

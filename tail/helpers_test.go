@@ -57,9 +57,8 @@ func (w *world) start() {
 	w.stop = func() {
 		once.Do(func() {
 			cancel()
-			if err := <-done; err != nil {
-				w.t.Errorf("run: %v", err)
-			}
+			err := <-done
+			kit.Check(w.t, err == nil, "run: %v", err)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package tail
 import (
 	"cmp"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"testing"
 	"time"
@@ -42,9 +43,7 @@ func TestIDsOfARunAreNotThoseOfAnother(t *testing.T) {
 		tb := newTable(nil)
 		for range 100 {
 			id := tb.freeID()
-			if id == 0 || seen[id] {
-				t.Fatalf("id %x", id)
-			}
+			kit.Require(t, id != 0 && !seen[id], "id %x", id)
 			seen[id] = true
 		}
 	}

@@ -53,9 +53,7 @@ func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark, whole bool) {
 		Offset: int64(len(text)), Line: int64(bytes.Count(text, []byte{'\n'})), Mark: last,
 		Anchor: hashOf(text[max(0, len(text)-AnchorSize):]), Segment: hashOf(text[last:]),
 	}
-	if c != want || len(text)-int(last) >= markGap {
-		t.Fatalf("cursor %+v, want %+v", c, want)
-	}
+	kit.Require(t, c == want && len(text)-int(last) < markGap, "cursor %+v, want %+v", c, want)
 }
 
 func longestLine(b []byte) (n int) {
@@ -109,20 +107,16 @@ func TestHolds(t *testing.T) {
 		}
 		proof := prefixProof{From: bytes.NewReader(changed), Marks: marks, Cursor: c, Scratch: make([]byte, 1000)}
 		last, all, err := proof.Unchanged(context.Background())
-		if err != nil || all != (at < 0) || at >= 0 && int(last.Offset) > at {
-			t.Errorf("byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
-		}
+		kit.Check(t, err == nil && all == (at < 0) && (at < 0 || int(last.Offset) <= at),
+			"byte %d changed: unchanged up to %d, all %v, %v", at, last.Offset, all, err)
 	}
 	kit.Must(t, os.WriteFile(path, text[:len(text)-1], 0o600))
-	if ok, err := Holds(path, marks, c); ok || err != nil {
-		t.Errorf("shorter: %v, %v", ok, err)
-	}
-	if ok, err := Holds(path, marks[1:], c); ok || err != nil {
-		t.Errorf("a mark is missing: %v, %v", ok, err)
-	}
-	if _, err := Holds(path+"x", marks, c); err == nil {
-		t.Error("no error for no file")
-	}
+	ok, err := Holds(path, marks, c)
+	kit.Check(t, !ok && err == nil, "shorter: %v, %v", ok, err)
+	ok, err = Holds(path, marks[1:], c)
+	kit.Check(t, !ok && err == nil, "a mark is missing: %v, %v", ok, err)
+	_, err = Holds(path+"x", marks, c)
+	kit.Check(t, err != nil, "no error for no file")
 }
 
 // FuzzSplit reads a file that grows by any bytes in any pieces, and wants every whole line once, in order, with right
@@ -151,9 +145,8 @@ func FuzzSplit(f *testing.F) {
 			kit.Must(t, l.run(t.Context(), newArena(8, AnchorSize)))
 			more, long, tr.File.Stat = l.more, l.long, l.st
 			if l.chunk != nil {
-				if r := mem.take(l.chunk); r.Err != nil {
-					t.Fatal(r.Err)
-				}
+				r := mem.take(l.chunk)
+				kit.Require(t, r.Err == nil, "%v", r.Err)
 				tr = l.chunk.Tracked
 			}
 		}

@@ -57,9 +57,8 @@ func TestLinksAreFollowedOnce(t *testing.T) {
 		kit.Equal(t, "files are followed", len(w.tail.Files()), 4)
 	}
 	check()
-	if all := w.tail.Stats().NotFollowed; len(all) != 1 || !strings.Contains(all[0], whyLoop) {
-		t.Errorf("not followed: %v", all)
-	}
+	all := w.tail.Stats().NotFollowed
+	kit.Check(t, len(all) == 1 && strings.Contains(all[0], whyLoop), "not followed: %v", all)
 	for _, rel := range []string{"linked/far.jsonl", "p/single.jsonl"} {
 		w.add(rel, lines("more", 2, 100))
 		w.main(rel)
@@ -86,9 +85,8 @@ func TestLinkChangesItsTarget(t *testing.T) {
 	w.must(os.Remove(w.path("folder")))
 	w.link(w.outside("y"), "folder")
 	w.followed("p/a.jsonl", "folder/f.jsonl")
-	if all := w.tail.Files(); len(all) != 2 {
-		t.Errorf("%+v", all)
-	}
+	all := w.tail.Files()
+	kit.Check(t, len(all) == 2, "%+v", all)
 	w.add("p/a.jsonl", lines("more", 2, 100))
 	w.followed("p/a.jsonl", "folder/f.jsonl")
 	// At last it leads to a file that is followed already.
@@ -114,9 +112,8 @@ func TestLinkAndTargetChangePlaces(t *testing.T) {
 	w.must(os.Remove(w.path("linked")))
 	w.link(w.outside("back"), "linked")
 	w.followed("linked/a.jsonl")
-	if all := w.tail.Files(); len(all) != 1 || all[0].Cursor.Generation != 0 {
-		t.Errorf("%+v", all)
-	}
+	all := w.tail.Files()
+	kit.Check(t, len(all) == 1 && all[0].Cursor.Generation == 0, "%+v", all)
 }
 
 func TestLinksThatAreNotFollowed(t *testing.T) {

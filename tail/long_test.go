@@ -15,9 +15,8 @@ func TestLongLines(t *testing.T) {
 	w.write("p/a.jsonl", lines("a", 2, 100)+lines("20 MB", 1, 20<<20)+lines("b", 2, 100)+lines("8 MB", 1, 8<<20)+lines("c", 1, 10))
 	w.write("p/b.jsonl", lines("only", 1, 3<<20))
 	w.start()
-	if k := w.main("p/a.jsonl"); k.Cursor.Line != 7 || k.sent != int64(len(k.content)) {
-		t.Errorf("%+v", k.Cursor)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.Cursor.Line == 7 && k.sent == int64(len(k.content)), "%+v", k.Cursor)
 	w.main("p/b.jsonl")
 }
 
@@ -41,9 +40,8 @@ func TestLongLineInPieces(t *testing.T) {
 		}
 		w.tail.mu.Unlock()
 	}
-	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.chunks != 2 {
-		t.Errorf("sent %d bytes in %d chunks", k.sent, k.chunks)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sent == int64(len(k.content)) && k.chunks == 2, "sent %d bytes in %d chunks", k.sent, k.chunks)
 }
 
 func TestLongLineChangesBeforeItsEnd(t *testing.T) {
@@ -61,9 +59,8 @@ func TestLongLineChangesBeforeItsEnd(t *testing.T) {
 			_, err = f.WriteString("{}\n" + strings.Repeat("y\n", 150<<10) + strings.Repeat("z", 50<<10) + "\n")
 			w.must(err)
 			w.must(f.Close())
-			if k := w.main("p/a.jsonl"); len(k.oversize) != 0 || k.Cursor.Generation != 0 {
-				t.Errorf("%+v, oversize %+v", k.Cursor, k.oversize)
-			}
+			k := w.main("p/a.jsonl")
+			kit.Check(t, len(k.oversize) == 0 && k.Cursor.Generation == 0, "%+v, oversize %+v", k.Cursor, k.oversize)
 		})
 	}
 }
@@ -86,9 +83,8 @@ func TestOversize(t *testing.T) {
 		k := w.mem.named(name)[0]
 		kit.Equal(t, "oversize notes", len(k.oversize), n)
 		for _, o := range k.oversize {
-			if o.SHA256 != sha(w.read(rel)[o.Offset:o.Offset+o.Length]) || w.read(rel)[o.Offset+o.Length] != '\n' {
-				t.Errorf("wrong note %+v", o)
-			}
+			kit.Check(t, o.SHA256 == sha(w.read(rel)[o.Offset:o.Offset+o.Length]) && w.read(rel)[o.Offset+o.Length] == '\n',
+				"wrong note %+v", o)
 		}
 		return k
 	}
@@ -131,7 +127,6 @@ func TestMemoryOfAnImport(t *testing.T) {
 		}
 	}
 	runDiscard(t, w.cfg, sink, 8*12_000*1000)
-	if got := int64(most - before.HeapAlloc); got > 24<<20 {
-		t.Errorf("an import of 96 MB held %d KiB", got>>10)
-	}
+	got := int64(most - before.HeapAlloc)
+	kit.Check(t, got <= 24<<20, "an import of 96 MB held %d KiB", got>>10)
 }

@@ -32,9 +32,8 @@ func TestMoveToAnotherFolder(t *testing.T) {
 			if len(w.mem.named("a")) != 1 || k.Cursor.Generation != 0 || k.sent != int64(len(w.read("new/a.jsonl"))) {
 				t.Errorf("after the move: sent %d of %d, %+v", k.sent, len(w.read("new/a.jsonl")), k.Cursor)
 			}
-			if s := w.tail.Stats(); s.Tracked != 2 || s.Vanished != 0 {
-				t.Errorf("stats %+v", s)
-			}
+			s := w.tail.Stats()
+			kit.Check(t, s.Tracked == 2 && s.Vanished == 0, "stats %+v", s)
 		})
 	}
 }
@@ -65,9 +64,8 @@ func TestMoveOfASession(t *testing.T) {
 		kit.Equal(t, r+": sent", w.arrived("r/"+r, names[i], 1).sent, int64(len(w.read("r/"+r))))
 	}
 	w.sync()
-	if s := w.tail.Stats(); s.Tracked != 3 || s.Vanished != 0 || s.Mains != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Tracked == 3 && s.Vanished == 0 && s.Mains == 1, "stats %+v", s)
 }
 
 func TestStubAtTheOldPath(t *testing.T) {
@@ -92,9 +90,8 @@ func TestStubAtTheOldPath(t *testing.T) {
 			k := w.arrived("z/a.jsonl", "a", 1)
 			stub := w.arrived("p/a.jsonl", "a", 2)
 			w.sync()
-			if k.Cursor.Generation != 0 || k.sent != int64(len(k.content)) || stub.Cursor.Generation != 0 {
-				t.Errorf("moved %+v, sent %d; stub %+v", k.Cursor, k.sent, stub.Cursor)
-			}
+			kit.Check(t, k.Cursor.Generation == 0 && k.sent == int64(len(k.content)) && stub.Cursor.Generation == 0,
+				"moved %+v, sent %d; stub %+v", k.Cursor, k.sent, stub.Cursor)
 		})
 	}
 }
@@ -116,9 +113,8 @@ func TestTwoFilesOfOneName(t *testing.T) {
 	w.start()
 	w.add("b/x.jsonl", lines("large2", 1, 100))
 	w.arrived("b/x.jsonl", "x", 1)
-	if k := w.arrived("a/x.jsonl", "x", 2); k.sent != int64(len(k.content)) {
-		t.Errorf("sent %d", k.sent)
-	}
+	k := w.arrived("a/x.jsonl", "x", 2)
+	kit.Check(t, k.sent == int64(len(k.content)), "sent %d", k.sent)
 }
 
 func TestHardLinkIsAFileOfItsOwn(t *testing.T) {
@@ -140,9 +136,8 @@ func TestForkIsAFileOfItsOwn(t *testing.T) {
 	w.start()
 	w.main("p/a.jsonl")
 	w.write("p/b.jsonl", lines("a", 30, 1000)+lines("b", 20, 1000))
-	if k := w.main("p/b.jsonl"); k.sent != int64(len(k.content)) {
-		t.Errorf("sent %d of %d", k.sent, len(k.content))
-	}
+	k := w.main("p/b.jsonl")
+	kit.Check(t, k.sent == int64(len(k.content)), "sent %d of %d", k.sent, len(k.content))
 }
 
 func TestCopiedElsewhereAndDeleted(t *testing.T) {
@@ -156,12 +151,9 @@ func TestCopiedElsewhereAndDeleted(t *testing.T) {
 	w.must(os.MkdirAll(w.path("q"), 0o700))
 	w.write("q/a.jsonl", body[:200_000]+lines("c", 2, 1000)) // mostly the same, at a new place and inode
 	k := w.main("q/a.jsonl")
-	if k.Cursor.Generation == 0 || len(w.mem.named("a")) != 1 {
-		t.Errorf("%+v", k.Tracked)
-	}
-	if s := w.tail.Stats(); s.Tracked != 1 || s.Vanished != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	kit.Check(t, k.Cursor.Generation != 0 && len(w.mem.named("a")) == 1, "%+v", k.Tracked)
+	s := w.tail.Stats()
+	kit.Check(t, s.Tracked == 1 && s.Vanished == 0, "stats %+v", s)
 }
 
 func TestDeletedAndBack(t *testing.T) {
@@ -177,15 +169,13 @@ func TestDeletedAndBack(t *testing.T) {
 	w.stop()
 	w.start()
 	w.sync()
-	if s := w.tail.Stats(); s.Tracked != 1 || s.Vanished != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Tracked == 1 && s.Vanished == 1, "stats %+v", s)
 	w.replace("p/a.jsonl", body) // restored from a backup, and never seen half written
 	w.until("its return is stored", func() bool { return w.mem.named("a")[0].Gone == 0 })
 	w.sync()
-	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 0 || k.sent != int64(len(body)) {
-		t.Errorf("sent %d, %+v", k.sent, k.Tracked)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.Cursor.Generation == 0 && k.sent == int64(len(body)), "sent %d, %+v", k.sent, k.Tracked)
 }
 
 func TestInodeReusedByAnotherSession(t *testing.T) {
@@ -199,9 +189,8 @@ func TestInodeReusedByAnotherSession(t *testing.T) {
 	w.start()
 	k := w.main("p/b.jsonl")
 	w.sync()
-	if k.Cursor.Generation != 0 || k.sent != int64(len(k.content)) || w.mem.named("a")[0].Gone == 0 {
-		t.Errorf("b: %+v; a: gone %d", k.Tracked, w.mem.named("a")[0].Gone)
-	}
+	kit.Check(t, k.Cursor.Generation == 0 && k.sent == int64(len(k.content)) && w.mem.named("a")[0].Gone != 0,
+		"b: %+v; a: gone %d", k.Tracked, w.mem.named("a")[0].Gone)
 }
 
 func TestRootsChanged(t *testing.T) {
@@ -215,9 +204,8 @@ func TestRootsChanged(t *testing.T) {
 	w.root += "-too"
 	w.start()
 	w.add("p/a.jsonl", lines("b", 3, 100))
-	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.File.Root != w.root {
-		t.Errorf("sent %d, %+v", k.sent, k.File)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sent == int64(len(k.content)) && k.File.Root == w.root, "sent %d, %+v", k.sent, k.File)
 }
 
 func TestForgottenInTheEnd(t *testing.T) {
@@ -240,9 +228,7 @@ func TestForgottenInTheEnd(t *testing.T) {
 	w.until("the one missed long enough is forgotten", func() bool { return len(w.mem.named("a")) == 0 })
 	w.stop()
 	k := w.mem.named("b")
-	if len(k) != 1 || k[0].Missed <= 5 {
-		t.Errorf("missed for too short a time, but %+v", k)
-	}
+	kit.Check(t, len(k) == 1 && k[0].Missed > 5, "missed for too short a time, but %+v", k)
 }
 
 // TestNotForgottenWhileItsLinesWait: what the cursors' keeper cannot forget yet stays the same file when it comes back.
@@ -268,9 +254,8 @@ func TestNotForgottenWhileItsLinesWait(t *testing.T) {
 	<-asked
 	<-asked // it is tried again
 	w.write("p/a.jsonl", "{}\n{}\n")
-	if k := w.main("p/a.jsonl"); k.File.ID != old.File.ID || k.sent != int64(len(k.content)) {
-		t.Errorf("%+v, %d bytes sent", k.File, k.sent)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.File.ID == old.File.ID && k.sent == int64(len(k.content)), "%+v, %d bytes sent", k.File, k.sent)
 }
 
 // TestStubSeenFirst lets the stub be seen before the moved file is: until everything was listed, it must not be taken
@@ -295,17 +280,13 @@ func TestStubSeenFirst(t *testing.T) {
 				kit.Equal(t, fmt.Sprintf("hints %v", tl.requests.hints), len(tl.requests.hints), 1)
 			} else {
 				tl.scanHints(t.Context(), map[string]struct{}{w.path("p/a.jsonl"): {}})
-				if !tl.requests.full {
-					t.Error("no listing of everything was asked for")
-				}
+				kit.Check(t, tl.requests.full, "no listing of everything was asked for")
 			}
-			if !f.pathTaken || f.state != idle || f.view().Cursor != k.Cursor {
-				t.Errorf("the stub is read: held %v, state %d, %+v", f.pathTaken, f.state, f.view().Cursor)
-			}
+			kit.Check(t, f.pathTaken && f.state == idle && f.view().Cursor == k.Cursor,
+				"the stub is read: held %v, state %d, %+v", f.pathTaken, f.state, f.view().Cursor)
 			tl.scanAll(t.Context(), "test")
-			if f.pathTaken || f.view().File.Path != w.path("z/a.jsonl") || len(tl.table.byID) != 2 {
-				t.Errorf("after a listing: held %v, %+v, %d files", f.pathTaken, f.view().File, len(tl.table.byID))
-			}
+			kit.Check(t, !f.pathTaken && f.view().File.Path == w.path("z/a.jsonl") && len(tl.table.byID) == 2,
+				"after a listing: held %v, %+v, %d files", f.pathTaken, f.view().File, len(tl.table.byID))
 		})
 	}
 }
@@ -323,9 +304,8 @@ func TestRootGoneIsNoMove(t *testing.T) {
 	w.arrived("../projects2/q/a.jsonl", "a", 2)
 	w.must(os.Rename(w.root+"-unmounted", w.root))
 	w.add("p/a.jsonl", "{}\n")
-	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
-		t.Errorf("sent %d", k.sent)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sent == int64(len(k.content)), "sent %d", k.sent)
 }
 
 // TestMovedWhileDelivered: a file that moves while a chunk of it is made durable is stored with its new path in the end.

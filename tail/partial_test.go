@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"testing"
 	"time"
@@ -66,13 +67,11 @@ func TestNotProvisional(t *testing.T) {
 				}
 				return false
 			})
-			if k := w.mem.named("a")[0]; k.provisions != 0 {
-				t.Errorf("%q came provisionally", k.provisional)
-			}
+			k := w.mem.named("a")[0]
+			kit.Check(t, k.provisions == 0, "%q came provisionally", k.provisional)
 			w.add("p/a.jsonl", "\n")
-			if k := w.main("p/a.jsonl"); k.Cursor.Line != 2 || k.Cursor.Generation != 0 {
-				t.Errorf("%+v", k.Cursor)
-			}
+			k = w.main("p/a.jsonl")
+			kit.Check(t, k.Cursor.Line == 2 && k.Cursor.Generation == 0, "%+v", k.Cursor)
 		})
 	}
 }
@@ -84,9 +83,8 @@ func TestProvisionalOnlyWhenQuiet(t *testing.T) {
 	w.start()
 	w.sync()
 	w.add("p/a.jsonl", "\n")
-	if k := w.main("p/a.jsonl"); k.provisions != 0 || k.sealed != 0 {
-		t.Errorf("came %d times provisionally", k.provisions)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.provisions == 0 && k.sealed == 0, "came %d times provisionally", k.provisions)
 }
 
 func TestProvisionalLongLine(t *testing.T) {
@@ -100,7 +98,6 @@ func TestProvisionalLongLine(t *testing.T) {
 		return len(k) == 1 && string(k[0].provisional) == line[:len(line)-1]
 	})
 	w.add("p/a.jsonl", "\n"+lines("more", 3, 100))
-	if k := w.main("p/a.jsonl"); k.sealed != 1 || k.Cursor.Generation != 0 {
-		t.Errorf("sealed %d, %+v", k.sealed, k.Cursor)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sealed == 1 && k.Cursor.Generation == 0, "sealed %d, %+v", k.sealed, k.Cursor)
 }

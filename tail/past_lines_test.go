@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"github.com/ccship/ccship/e2e/kit"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -46,16 +47,13 @@ func TestLineReader(t *testing.T) {
 			}
 			offset += int64(len(whole))
 		}
-		if _, err := r.Next(); !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
+		_, err := r.Next()
+		kit.Require(t, errors.Is(err, io.EOF), "%v", err)
 	}
 	broken := errors.New("broken")
 	r := NewLineReader(io.MultiReader(bytes.NewReader([]byte("a\nb")), iotest.ErrReader(broken)), 9, 9)
-	if _, err := r.Next(); err != nil {
-		t.Error(err)
-	}
-	if l, err := r.Next(); !errors.Is(err, broken) {
-		t.Errorf("%+v, %v", l, err)
-	}
+	_, err := r.Next()
+	kit.Check(t, err == nil, "%v", err)
+	l, err := r.Next()
+	kit.Check(t, errors.Is(err, broken), "%+v, %v", l, err)
 }

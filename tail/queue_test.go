@@ -30,9 +30,8 @@ func TestLater(t *testing.T) {
 	for range 2 {
 		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
 		err := w.tail.Sync(t.Context())
-		if e, ok := errors.AsType[*WaitingError](err); !ok || e.Later != 1 || e.NoSpace != 0 || len(e.Files) != 1 {
-			t.Errorf("sync: %v", err)
-		}
+		e, ok := errors.AsType[*WaitingError](err)
+		kit.Check(t, ok && e.Later == 1 && e.NoSpace == 0 && len(e.Files) == 1, "sync: %v", err)
 	}
 	w.until("it waits", func() bool { // the event of the last write may come after the Sync, and offers it once more
 		w.tail.mu.Lock()
@@ -49,9 +48,8 @@ func TestLater(t *testing.T) {
 	w.tail.Wake()
 	w.main("p/a.jsonl")
 	w.sync()
-	if s := w.tail.Stats(); s.UnreadFiles != 0 || s.UnreadBytes != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.UnreadFiles == 0 && s.UnreadBytes == 0, "stats %+v", s)
 }
 
 func TestLaterComesBack(t *testing.T) {
@@ -84,9 +82,8 @@ func TestReread(t *testing.T) {
 	w.main("p/a.jsonl")
 	w.add("p/a.jsonl", lines("b", 1, 1000))
 	k := w.main("p/a.jsonl")
-	if k.Cursor.Generation != 1 || k.sent != int64(len(k.content))+int64(len(lines("a", 300, 1000))) {
-		t.Errorf("the sink asked: sent %d, %+v", k.sent, k.Cursor)
-	}
+	kit.Check(t, k.Cursor.Generation == 1 && k.sent == int64(len(k.content))+int64(len(lines("a", 300, 1000))),
+		"the sink asked: sent %d, %+v", k.sent, k.Cursor)
 	w.tail.Reread(k.File.ID, 12345)
 	w.until("it comes again", func() bool { return w.mem.named("a")[0].Cursor.Generation == 2 })
 	w.main("p/a.jsonl")
@@ -108,9 +105,8 @@ func TestStale(t *testing.T) {
 		f.Cursor, f.content, f.marks = Cursor{Generation: 7}, nil, nil
 	})
 	w.add("p/a.jsonl", lines("b", 1, 100))
-	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 7 {
-		t.Errorf("%+v", k.Cursor)
-	}
+	k = w.main("p/a.jsonl")
+	kit.Check(t, k.Cursor.Generation == 7, "%+v", k.Cursor)
 }
 
 func TestDeliverFails(t *testing.T) {
@@ -130,13 +126,10 @@ func TestDeliverFails(t *testing.T) {
 	}
 	w.sync()
 	w.mem.do(func() {
-		if w.mem.calls > 50 {
-			t.Errorf("%d calls", w.mem.calls)
-		}
+		kit.Check(t, w.mem.calls <= 50, "%d calls", w.mem.calls)
 	})
-	if retry(1) != 100*time.Millisecond || retry(3) != 400*time.Millisecond || retry(100) != 5*time.Second {
-		t.Error("wrong delays")
-	}
+	kit.Check(t, retry(1) == 100*time.Millisecond && retry(3) == 400*time.Millisecond && retry(100) == 5*time.Second,
+		"wrong delays")
 }
 
 func TestRoom(t *testing.T) {
@@ -148,26 +141,21 @@ func TestRoom(t *testing.T) {
 	w.start()
 	w.main("p/new.jsonl")
 	err := w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.NoSpace != 1 || e.Later != 0 {
-		t.Errorf("sync: %v", err)
-	}
-	if s := w.tail.Stats(); !s.Importing || s.UnreadFiles != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	e, ok := errors.AsType[*WaitingError](err)
+	kit.Check(t, ok && e.NoSpace == 1 && e.Later == 0, "sync: %v", err)
+	s := w.tail.Stats()
+	kit.Check(t, s.Importing && s.UnreadFiles == 1, "stats %+v", s)
 	w.mem.do(func() { w.mem.noSpace[0] = true })
 	w.add("p/new.jsonl", lines("more", 3, 100))
 	err = w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.NoSpace != 2 || e.Later != 0 {
-		t.Errorf("sync: %v", err)
-	}
+	e, ok = errors.AsType[*WaitingError](err)
+	kit.Check(t, ok && e.NoSpace == 2 && e.Later == 0, "sync: %v", err)
 	w.mem.do(func() { w.mem.noSpace = [2]bool{} })
 	w.tail.Wake()
 	w.main("p/old.jsonl")
 	w.main("p/new.jsonl")
 	w.sync()
-	if w.tail.Stats().Importing {
-		t.Error("still importing")
-	}
+	kit.Check(t, !w.tail.Stats().Importing, "still importing")
 }
 
 func TestRoomIsAskedForAgain(t *testing.T) {
@@ -201,15 +189,13 @@ func TestImportNewestFirstAndBehindTheLive(t *testing.T) {
 	w.start()
 	<-held
 	w.write("p/live.jsonl", lines("live", 3, 100))
-	if k := w.main("p/live.jsonl"); !k.live {
-		t.Error("not said to be live")
-	}
+	k := w.main("p/live.jsonl")
+	kit.Check(t, k.live, "not said to be live")
 	close(release)
 	w.main("p/big.jsonl")
 	for i := range 6 {
-		if k := w.main(fmt.Sprintf("p/old%d.jsonl", i)); k.live {
-			t.Errorf("old%d is said to be live", i)
-		}
+		k := w.main(fmt.Sprintf("p/old%d.jsonl", i))
+		kit.Check(t, !k.live, "old%d is said to be live", i)
 	}
 	w.mem.do(func() {
 		var old []string
@@ -234,9 +220,7 @@ func TestBurstIsOneRound(t *testing.T) {
 		w.main(fmt.Sprintf("p/s%d.jsonl", i))
 	}
 	w.mem.do(func() {
-		if w.mem.calls > 10 {
-			t.Errorf("%d calls for 500 small files", w.mem.calls)
-		}
+		kit.Check(t, w.mem.calls <= 10, "%d calls for 500 small files", w.mem.calls)
 	})
 }
 
@@ -293,9 +277,8 @@ func TestSyncBesideAppends(t *testing.T) {
 	for range 3 {
 		before := len(w.read("p/a.jsonl"))
 		w.sync()
-		if got := w.mem.named("a")[0].Cursor.Offset; got < int64(before) {
-			t.Errorf("it ended at %d, when %d bytes had been there", got, before)
-		}
+		got := w.mem.named("a")[0].Cursor.Offset
+		kit.Check(t, got >= int64(before), "it ended at %d, when %d bytes had been there", got, before)
 	}
 	ended()
 	w.until("the rest arrives", func() bool { // a line may come just now

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -30,15 +31,10 @@ func TestRestKeepsAll(t *testing.T) {
 		f := &file{id: k.File.ID, base: "s.jsonl", folder: d, awake: &k}
 		tl := &Tailer{started: time.Now()}
 		tl.rest(f)
-		if f.awake != nil {
-			t.Fatalf("does not rest: %+v", k)
-		}
-		if got := f.view(); got != k {
-			t.Fatalf("rested:\n%+v\nwas:\n%+v", got, k)
-		}
-		if f.glance().seen != k.seen || *f.facts() != k || f.packed != "" {
-			t.Fatal("woken, it is another file")
-		}
+		kit.Require(t, f.awake == nil, "does not rest: %+v", k)
+		got := f.view()
+		kit.Require(t, got == k, "rested:\n%+v\nwas:\n%+v", got, k)
+		kit.Require(t, f.glance().seen == k.seen && *f.facts() == k && f.packed == "", "woken, it is another file")
 	}
 }
 
@@ -71,9 +67,7 @@ func TestRests(t *testing.T) {
 	w.main("p/s.jsonl")
 	tl.mu.Lock()
 	f := tl.table.folders[w.path("p")].files["s.jsonl"]
-	if f.awake == nil {
-		t.Error("it rests right after a change")
-	}
+	kit.Check(t, f.awake != nil, "it rests right after a change")
 	tl.restAt = 0
 	first, _ := tl.drowsy.Peek()
 	tl.drowsy.Pop()
@@ -106,7 +100,6 @@ func TestCopiedHistoryRests(t *testing.T) {
 	w.main("p/s.jsonl")
 	w.tail.mu.Lock()
 	defer w.tail.mu.Unlock()
-	if w.tail.table.folders[w.path("p")].files["s.jsonl"].awake == nil {
-		t.Error("what was written rests right after it")
-	}
+	kit.Check(t, w.tail.table.folders[w.path("p")].files["s.jsonl"].awake != nil,
+		"what was written rests right after it")
 }

@@ -83,13 +83,11 @@ func TestRewind(t *testing.T) {
 				w.sync()
 				k := w.main("p/a.jsonl")
 				// A change in several writes may be seen in its middle, and is then two.
-				if got, limit := k.sent-sent, r.changed+2*markGap; got > limit && while == "stopped" {
-					t.Errorf("%d bytes sent again, not %d at the most", got, limit)
-				}
+				got, limit := k.sent-sent, r.changed+2*markGap
+				kit.Check(t, got <= limit || while != "stopped", "%d bytes sent again, not %d at the most", got, limit)
 				kit.Equal(t, fmt.Sprint("generation ", k.Cursor.Generation), (k.Cursor.Generation == 0), r.same)
-				if while == "stopped" && k.Cursor.Generation > 1 {
-					t.Errorf("generation %d after one change", k.Cursor.Generation)
-				}
+				kit.Check(t, while != "stopped" || k.Cursor.Generation <= 1, "generation %d after one change",
+					k.Cursor.Generation)
 			})
 		}
 	}
@@ -228,15 +226,13 @@ func TestPastChangedWhileRead(t *testing.T) {
 		}
 	}
 	w.mem.note = func(chunks []Chunk) {
-		if c := &chunks[0]; c.From.Generation == 0 {
-			t.Errorf("delivered %+v to %+v", c.From, c.To)
-		}
+		c := &chunks[0]
+		kit.Check(t, c.From.Generation != 0, "delivered %+v to %+v", c.From, c.To)
 	}
 	w.start()
 	w.until("all is read", func() bool { return w.mem.named("a")[0].Cursor.Line == 3*n })
-	if k := w.main("p/a.jsonl"); k.Cursor.Generation != 1 {
-		t.Errorf("%+v", k.Cursor)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.Cursor.Generation == 1, "%+v", k.Cursor)
 }
 
 // TestPastBeforeTheAnchor: an edit before the last AnchorSize bytes, but after the last mark, is found before anything is
@@ -251,9 +247,8 @@ func TestPastBeforeTheAnchor(t *testing.T) {
 	w.write("p/a.jsonl", lines("c", 1, 300)+lines("a", 100, 300)[300:]+lines("b", 1, 300))
 	w.start()
 	w.until("the new line arrives", func() bool { return w.mem.named("a")[0].Cursor.Line > 100 })
-	if k := w.mem.named("a")[0]; k.Cursor.Generation != 1 || string(k.content) != string(w.read("p/a.jsonl")) {
-		t.Errorf("%+v", k.Cursor)
-	}
+	k := w.mem.named("a")[0]
+	kit.Check(t, k.Cursor.Generation == 1 && string(k.content) == string(w.read("p/a.jsonl")), "%+v", k.Cursor)
 }
 
 // TestWholeAgainWhileProved cuts a file and makes it whole again between the first look at its size and the proof of

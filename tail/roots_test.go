@@ -34,15 +34,13 @@ func TestSetRoots(t *testing.T) {
 	if s := w.tail.Stats(); s.Mains != 1 || s.Vanished != 0 || s.Bytes != int64(len(w.read("../other/q/b.jsonl"))) || s.Lines != 4 {
 		t.Errorf("stats %+v", s)
 	}
-	if n := len(w.tail.Present()); n != 1 || len(w.tail.Here([]FileID{before.File.ID})) != 0 {
-		t.Errorf("%d files present, want 1", n)
-	}
+	n := len(w.tail.Present())
+	kit.Check(t, n == 1 && len(w.tail.Here([]FileID{before.File.ID})) == 0, "%d files present, want 1", n)
 	w.add("p/a.jsonl", lines("more", 2, 100))
 	w.write("p/new.jsonl", lines("new", 1, 100))
 	w.sync()
-	if got := w.mem.named("a"); len(got) != 1 || got[0].Cursor.Line != 3 || got[0].Gone != 0 {
-		t.Errorf("a file that is not followed: %+v", got)
-	}
+	got := w.mem.named("a")
+	kit.Check(t, len(got) == 1 && got[0].Cursor.Line == 3 && got[0].Gone == 0, "a file that is not followed: %+v", got)
 	kit.Equal(t, "a new file that is not followed was delivered", len(w.mem.named("new")), 0)
 
 	w.tail.SetRoots([]Root{other, first})
@@ -52,9 +50,8 @@ func TestSetRoots(t *testing.T) {
 	w.main("p/new.jsonl")
 	w.arrived("p/a/subagents/agent-1.jsonl", "a/agent-1", 1)
 	w.sync()
-	if s := w.tail.Stats(); s.Tracked != 4 || s.Rewinds != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Tracked == 4 && s.Rewinds == 0, "stats %+v", s)
 	w.add("p/a.jsonl", lines("last", 1, 100)) // watched again
 	w.main("p/a.jsonl")
 }
@@ -73,9 +70,8 @@ func TestSetRootsHistory(t *testing.T) {
 	w.until("the history is let go", func() bool { return w.tail.Stats().Tracked == 1 })
 	w.add("../history.jsonl", lines("i", 1, 100))
 	w.sync()
-	if got := w.mem.named("history"); len(got) != 1 || got[0].Cursor.Line != 3 {
-		t.Errorf("the history goes on: %+v", got)
-	}
+	got := w.mem.named("history")
+	kit.Check(t, len(got) == 1 && got[0].Cursor.Line == 3, "the history goes on: %+v", got)
 	w.tail.SetRoots([]Root{with})
 	w.arrived("../history.jsonl", "history", 1)
 }
@@ -107,9 +103,8 @@ func TestSetRootsOften(t *testing.T) {
 	for i := range 5 {
 		w.main(fmt.Sprintf("../other/q/b%d.jsonl", i))
 	}
-	if s := w.tail.Stats(); s.Rewinds != 0 || s.Vanished != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Rewinds == 0 && s.Vanished == 0, "stats %+v", s)
 }
 
 // What vanishes while nobody follows it is missed when its root is followed again, and no watch is kept meanwhile.
@@ -124,9 +119,8 @@ func TestSetRootsGone(t *testing.T) {
 	w.until("folders are watched", func() bool { return w.tail.Stats().Watches > 0 })
 	w.tail.SetRoots(nil)
 	w.until("nothing is followed", func() bool { return w.tail.Stats().Tracked == 0 })
-	if s := w.tail.Stats(); s.Watches != 0 || s.Bytes != 0 || s.UnreadFiles != 0 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Watches == 0 && s.Bytes == 0 && s.UnreadFiles == 0, "stats %+v", s)
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	w.tail.SetRoots(roots)
 	w.until("one is back, one is missed", func() bool { s := w.tail.Stats(); return s.Tracked == 1 && s.Vanished == 1 })

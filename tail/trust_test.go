@@ -63,13 +63,10 @@ func TestWatchedFoldersAreTrusted(t *testing.T) {
 	w := newWorld(t)
 	w.old()
 	tl, hear := w.deaf()
-	if sees(w, tl, "p/s.jsonl") {
-		t.Error("a quick listing looks at files of a watched folder to which nothing happened")
-	}
+	kit.Check(t, !sees(w, tl, "p/s.jsonl"),
+		"a quick listing looks at files of a watched folder to which nothing happened")
 	tl.scan.quicks = tl.quickLimit()
-	if !sees(w, tl, "p/s.jsonl") {
-		t.Error("a thorough listing does not look at every file")
-	}
+	kit.Check(t, sees(w, tl, "p/s.jsonl"), "a thorough listing does not look at every file")
 	hear()
 }
 
@@ -98,9 +95,7 @@ func TestTrustEnds(t *testing.T) {
 			tl, hear := w.deaf()
 			defer hear()
 			end(w, tl, tl.table.folders[w.path("p")])
-			if !sees(w, tl, "p/s.jsonl") {
-				t.Error("it is not looked at")
-			}
+			kit.Check(t, sees(w, tl, "p/s.jsonl"), "it is not looked at")
 		})
 	}
 }
@@ -118,9 +113,7 @@ func TestRestingSessions(t *testing.T) {
 			seen++
 		}
 	}
-	if seen == 0 || seen > 4 {
-		t.Errorf("looked at in %d of %d listings", seen, 2*restTurns)
-	}
+	kit.Check(t, seen != 0 && seen <= 4, "looked at in %d of %d listings", seen, 2*restTurns)
 }
 
 // TestThoroughListingsTakeTheirShare: they come seldom only where events tell everything, and every hour at least.
@@ -130,9 +123,8 @@ func TestThoroughListingsTakeTheirShare(t *testing.T) {
 		tl.scan.thorough = cost
 		kit.Equal(t, fmt.Sprintf("%s: quick listings", cost), tl.quickLimit(), want)
 	}
-	if tl.scan.looked = 1; tl.quickLimit() != quickRun {
-		t.Error("folders were looked at, and thorough listings are seldom")
-	}
+	tl.scan.looked = 1
+	kit.Check(t, tl.quickLimit() == quickRun, "folders were looked at, and thorough listings are seldom")
 }
 
 // TestTicks: with events the main loop is woken for listings of what is active only, and without as often as it polls.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -26,28 +27,23 @@ func TestVerify(t *testing.T) {
 		last = end
 	}
 	c := Cursor{Offset: 690_000, Mark: last, Segment: xxhash.Sum64(data[last:690_000])}
-	if _, all, err := VerifyPrefix(iotest.HalfReader(bytes.NewReader(data)), marks, c); !all || err != nil {
-		t.Errorf("the very bytes: %v, %v", all, err)
-	}
+	_, all, err := VerifyPrefix(iotest.HalfReader(bytes.NewReader(data)), marks, c)
+	kit.Check(t, all && err == nil, "the very bytes: %v, %v", all, err)
 	for at, want := range map[int64]int64{0: 0, 69_999: 0, 70_000: 70_000, 200_000: 70_000, 639_999: 200_001, 640_000: 640_000, 689_999: 640_000} {
 		bad := bytes.Clone(data)
 		bad[at] ^= 1
 		m, all, err := VerifyPrefix(bytes.NewReader(bad), marks, c)
-		if all || err != nil || m.Offset != want {
-			t.Errorf("byte %d changed: %v, %v, the same up to %d, want %d", at, all, err, m.Offset, want)
-		}
+		kit.Check(t, !all && err == nil && m.Offset == want, "byte %d changed: %v, %v, the same up to %d, want %d", at,
+			all, err, m.Offset, want)
 	}
-	if _, all, err := VerifyPrefix(bytes.NewReader(data[:689_999]), marks, c); all || err != nil {
-		t.Errorf("cut short: %v, %v", all, err)
-	}
+	_, all, err = VerifyPrefix(bytes.NewReader(data[:689_999]), marks, c)
+	kit.Check(t, !all && err == nil, "cut short: %v, %v", all, err)
 	data[695_000] ^= 1
-	if _, all, _ := VerifyPrefix(bytes.NewReader(data), marks, c); !all {
-		t.Error("what follows the cursor matters")
-	}
+	_, all, _ = VerifyPrefix(bytes.NewReader(data), marks, c)
+	kit.Check(t, all, "what follows the cursor matters")
 	broken := errors.New("broken")
-	if _, all, err := VerifyPrefix(io.MultiReader(bytes.NewReader(data[:1000]), iotest.ErrReader(broken)), marks, c); all || !errors.Is(err, broken) {
-		t.Errorf("a broken reader: %v, %v", all, err)
-	}
+	_, all, err = VerifyPrefix(io.MultiReader(bytes.NewReader(data[:1000]), iotest.ErrReader(broken)), marks, c)
+	kit.Check(t, !all && errors.Is(err, broken), "a broken reader: %v, %v", all, err)
 	if _, all, err := VerifyPrefix(bytes.NewReader(nil), nil, Cursor{}); !all || err != nil {
 		t.Errorf("nothing read: %v, %v", all, err)
 	}

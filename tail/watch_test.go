@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/fsnotify/fsnotify"
 )
 
@@ -39,9 +40,8 @@ func TestEventsAlone(t *testing.T) {
 	w.main("p/b.jsonl")
 	w.must(os.Remove(w.path("p/old.jsonl")))
 	w.until("the removal is seen", func() bool { return w.tail.Stats().Vanished == 1 })
-	if s := w.tail.Stats(); s.Watch != "events" || s.WatchReason != "" {
-		t.Errorf("watch %q, %q", s.Watch, s.WatchReason)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Watch == "events" && s.WatchReason == "", "watch %q, %q", s.Watch, s.WatchReason)
 }
 
 func TestResumedSessionIsWatchedAgain(t *testing.T) {
@@ -83,9 +83,8 @@ func TestPollingAlone(t *testing.T) {
 	w.main("p/old.jsonl")
 	w.rename("new/b.jsonl", "p/b.jsonl")
 	w.main("p/b.jsonl")
-	if s := w.tail.Stats(); s.Watch != "poll" || s.WatchReason == "" {
-		t.Errorf("watch %q, %q", s.Watch, s.WatchReason)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Watch == "poll" && s.WatchReason != "", "watch %q, %q", s.Watch, s.WatchReason)
 }
 
 func TestOverflow(t *testing.T) {
@@ -114,9 +113,7 @@ func TestOverflow(t *testing.T) {
 		w.main(fmt.Sprintf("p%d/s%d.jsonl", i%7, i))
 	}
 	w.mem.do(func() {
-		if w.mem.calls > n/2 {
-			t.Errorf("%d calls for %d files", w.mem.calls, n)
-		}
+		kit.Check(t, w.mem.calls <= n/2, "%d calls for %d files", w.mem.calls, n)
 	})
 }
 
@@ -141,15 +138,13 @@ func TestFoldersThatCannotBeListed(t *testing.T) {
 			// One of the same name elsewhere is not the missing file moved: nothing is missing.
 			w.write("q/a.jsonl", lines("a", 4, 100))
 			w.sync()
-			if s := w.tail.Stats(); s.Vanished != 0 || w.tail.Unlisted()[w.path(broken)] == nil {
-				t.Errorf("stats %+v", s)
-			}
+			s := w.tail.Stats()
+			kit.Check(t, s.Vanished == 0 && w.tail.Unlisted()[w.path(broken)] != nil, "stats %+v", s)
 			failing.Store(false)
 			w.add("p/a.jsonl", lines("b", 3, 100))
 			w.arrived("q/a.jsonl", "a", 2)
-			if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
-				t.Errorf("sent %d", k.sent)
-			}
+			k := w.main("p/a.jsonl")
+			kit.Check(t, k.sent == int64(len(k.content)), "sent %d", k.sent)
 			w.until("it is listed again", func() bool { return len(w.tail.Unlisted()) == 0 })
 		})
 	}
@@ -163,14 +158,12 @@ func TestRootGoesAndComesBack(t *testing.T) {
 	w.must(os.Rename(w.root, w.root+"-unmounted"))
 	w.until("it is said", func() bool { return len(w.tail.Unlisted()) == 1 })
 	w.sync()
-	if s := w.tail.Stats(); s.Vanished != 0 || s.Tracked != 1 {
-		t.Errorf("stats %+v", s)
-	}
+	s := w.tail.Stats()
+	kit.Check(t, s.Vanished == 0 && s.Tracked == 1, "stats %+v", s)
 	w.must(os.Rename(w.root+"-unmounted", w.root))
 	w.add("p/a.jsonl", lines("b", 3, 100))
-	if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) {
-		t.Errorf("sent %d", k.sent)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sent == int64(len(k.content)), "sent %d", k.sent)
 }
 
 func TestOutOfWatches(t *testing.T) {
@@ -229,9 +222,8 @@ func TestFilesThatCannotBeOpened(t *testing.T) {
 	w.start()
 	w.main("p/b.jsonl")
 	err := w.tail.Sync(t.Context())
-	if e, ok := errors.AsType[*WaitingError](err); !ok || e.Unread != 1 || e.Later != 1 || e.NoSpace != 0 {
-		t.Errorf("sync: %v", err)
-	}
+	e, ok := errors.AsType[*WaitingError](err)
+	kit.Check(t, ok && e.Unread == 1 && e.Later == 1 && e.NoSpace == 0, "sync: %v", err)
 	failing.Store(false)
 	w.main("p/a.jsonl")
 	w.sync()

@@ -2,6 +2,7 @@ package tail
 
 import (
 	"errors"
+	"github.com/ccship/ccship/e2e/kit"
 	"io/fs"
 	"sync"
 	"testing"
@@ -26,9 +27,8 @@ func TestRereadWhileOneIsDelivered(t *testing.T) {
 	k := w.main("p/a.jsonl")
 	w.tail.mu.Lock()
 	defer w.tail.mu.Unlock()
-	if left := w.tail.table.byID[id].wishes; k.Cursor.Generation != 2 || left.open() {
-		t.Errorf("%+v, %+v", k.Cursor, left)
-	}
+	left := w.tail.table.byID[id].wishes
+	kit.Check(t, k.Cursor.Generation == 2 && !left.open(), "%+v, %+v", k.Cursor, left)
 }
 
 // TestWishesSurviveAnInspection that came to nothing, or that began before they were asked for.
@@ -112,18 +112,15 @@ func TestWakeWhileAskedForRoom(t *testing.T) {
 			})
 			tl.mu.Lock()
 			defer tl.mu.Unlock()
-			if tl.queue.noSpace != [2]bool{} || tl.queue.noSpaceAt != 0 {
-				t.Error("files wait for room")
-			}
+			kit.Check(t, tl.queue.noSpace == [2]bool{} && tl.queue.noSpaceAt == 0, "files wait for room")
 			return room
 		}}
 	}
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.start()
 	w.main("p/a.jsonl")
-	if err := w.tail.Sync(t.Context()); err != nil && !errors.Is(err, ErrStopped) {
-		t.Error(err)
-	}
+	err := w.tail.Sync(t.Context())
+	kit.Check(t, err == nil || errors.Is(err, ErrStopped), "%v", err)
 }
 
 // roomOf is a memory whose space is asked of another caller.

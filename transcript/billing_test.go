@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -41,9 +42,8 @@ func TestAnswers(t *testing.T) {
 		for a := range r.Answers() {
 			got = append(got, fmt.Sprint(a.Key(), " ", a.Model, " ", a.Usage.Input, " ", a.Usage.Output))
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.usage, diff)
-		}
+		diff := cmp.Diff(test.want, got)
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", test.usage, diff)
 	}
 	for _, line := range []string{
 		`{"type":"user","message":{"usage":{"input_tokens":1}}}`,
@@ -52,9 +52,8 @@ func TestAnswers(t *testing.T) {
 		`{"type":"assistant","message":{"id":"m"}}`,
 	} {
 		r := Parse([]byte(line))
-		if got := slices.Collect(r.Answers()); got != nil {
-			t.Errorf("%s has answers %+v", line, got)
-		}
+		got := slices.Collect(r.Answers())
+		kit.Check(t, got == nil, "%s has answers %+v", line, got)
 	}
 }
 
@@ -63,7 +62,5 @@ func TestAnswersAlike(t *testing.T) {
 	first := UsageSample{MessageID: "m", Line: 4, Time: parseTime([]byte(`"2026-11-20T23:59:59.900Z"`)), Usage: Usage{Output: 5}}
 	second := first
 	second.Line, second.Time = 5, parseTime([]byte(`"2026-11-21T00:00:00.100Z"`))
-	if !first.Supersedes(second) || second.Supersedes(first) {
-		t.Error("the later line counts")
-	}
+	kit.Check(t, first.Supersedes(second) && !second.Supersedes(first), "the later line counts")
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -14,7 +15,6 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
-	if n := testing.AllocsPerRun(10, func() { Compose("plain, then 정산") }); n > 0 {
-		t.Errorf("%v allocations for a composed text", n)
-	}
+	n := testing.AllocsPerRun(10, func() { Compose("plain, then 정산") })
+	kit.Check(t, n <= 0, "%v allocations for a composed text", n)
 }

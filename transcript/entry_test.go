@@ -39,17 +39,12 @@ func TestOversize(t *testing.T) {
 	sum := sha256.Sum256([]byte("long"))
 	entry := AppendOversize(nil, 4, 1<<40, 99<<20, sum)
 	want := `{"line_index":4,"type":"ccship.oversize","offset":1099511627776,"length":103809024,"sha256":"fc66f021c67d064c`
-	if !strings.HasPrefix(string(entry), want) || !json.Valid(entry) {
-		t.Errorf("AppendOversize = %s", entry)
-	}
+	kit.Check(t, strings.HasPrefix(string(entry), want) && json.Valid(entry), "AppendOversize = %s", entry)
 	index, raw, kind, err := RestoreEntry(entry)
-	if index != 4 || raw != nil || kind != OversizeEntry || err != nil {
-		t.Errorf("RestoreEntry = %d, %q, %d, %v", index, raw, kind, err)
-	}
+	kit.Check(t, index == 4 && raw == nil && kind == OversizeEntry && err == nil, "RestoreEntry = %d, %q, %d, %v",
+		index, raw, kind, err)
 	o, err := ParseOversize(entry)
-	if o != (Oversize{1 << 40, 99 << 20, sum}) || err != nil {
-		t.Errorf("ParseOversize = %v, %v", o, err)
-	}
+	kit.Check(t, o == (Oversize{1 << 40, 99 << 20, sum}) && err == nil, "ParseOversize = %v, %v", o, err)
 	for _, broken := range []string{"", "{}", string(entry[:50]), strings.Replace(string(entry), "1099", "01099", 1)} {
 		kit.Err(t, fmt.Sprintf("ParseOversize(%s)", broken), ErrEntry)(ParseOversize([]byte(broken)))
 	}
@@ -76,9 +71,8 @@ func TestRestoreEntryOfOthers(t *testing.T) {
 	for _, tt := range tests {
 		entry := []byte(tt.entry)
 		index, raw, kind, err := RestoreEntry(entry)
-		if index != tt.index || string(raw) != tt.raw || kind != ObjectEntry || err != nil {
-			t.Errorf("RestoreEntry(%s) = %d, %s, %d, %v; want %d, %s", tt.entry, index, raw, kind, err, tt.index, tt.raw)
-		}
+		kit.Check(t, index == tt.index && string(raw) == tt.raw && kind == ObjectEntry && err == nil,
+			"RestoreEntry(%s) = %d, %s, %d, %v; want %d, %s", tt.entry, index, raw, kind, err, tt.index, tt.raw)
 		kit.Equal(t, "RestoreEntry wrote to its argument", string(entry), tt.entry)
 	}
 }
@@ -123,15 +117,11 @@ func FuzzEntry(f *testing.F) {
 		} else {
 			entry = AppendOpaque(nil, line, index)
 		}
-		if !json.Valid(entry) {
-			t.Fatalf("entry of %q is not JSON: %q", line, entry)
-		}
+		kit.Require(t, json.Valid(entry), "entry of %q is not JSON: %q", line, entry)
 		gotIndex, raw, gotKind, err := RestoreEntry(entry)
-		if err != nil || gotIndex != index || gotKind != kind {
-			t.Fatalf("RestoreEntry(%q) = %d, %d, %v; want %d, %d", entry, gotIndex, gotKind, err, index, kind)
-		}
-		if got := bytes.Join([][]byte{before, raw, after}, nil); !bytes.Equal(got, line) {
-			t.Fatalf("line %q came back as %q", line, got)
-		}
+		kit.Require(t, err == nil && gotIndex == index && gotKind == kind, "RestoreEntry(%q) = %d, %d, %v; want %d, %d",
+			entry, gotIndex, gotKind, err, index, kind)
+		got := bytes.Join([][]byte{before, raw, after}, nil)
+		kit.Require(t, bytes.Equal(got, line), "line %q came back as %q", line, got)
 	})
 }

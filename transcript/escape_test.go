@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"net/url"
 	"strings"
 	"testing"
@@ -26,10 +27,6 @@ func TestEscapeName(t *testing.T) {
 func TestEscapeLongNames(t *testing.T) {
 	long := strings.Repeat("\x01", 40<<10)
 	a, b := EscapeName(long+"a"), EscapeName(long+"b")
-	if a == b || len(a) > maxStreamName {
-		t.Errorf("%d bytes, equal: %t", len(a), a == b)
-	}
-	if !utf8.ValidString(a) || strings.ContainsFunc(a, unicode.IsControl) {
-		t.Errorf("%.80q is refused by servers", a)
-	}
+	kit.Check(t, a != b && len(a) <= maxStreamName, "%d bytes, equal: %t", len(a), a == b)
+	kit.Check(t, utf8.ValidString(a) && !strings.ContainsFunc(a, unicode.IsControl), "%.80q is refused by servers", a)
 }

@@ -28,9 +28,8 @@ func TestFirst(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if cwd, ok := FirstCwd([]byte(tt.lines)); cwd != tt.cwd || ok != (tt.cwd != "") {
-				t.Errorf("FirstCwd = %q, %t; want %q", cwd, ok, tt.cwd)
-			}
+			cwd, ok := FirstCwd([]byte(tt.lines))
+			kit.Check(t, cwd == tt.cwd && ok == (tt.cwd != ""), "FirstCwd = %q, %t; want %q", cwd, ok, tt.cwd)
 			if id, ok := FirstSessionID([]byte(tt.lines)); id != tt.session || ok != (tt.session != "") {
 				t.Errorf("FirstSessionID = %q, %t; want %q", id, ok, tt.session)
 			}
@@ -58,9 +57,8 @@ func TestNames(t *testing.T) {
 		kit.Equal(t, fmt.Sprintf("ParentName(%q)", tt.name), ParentName(tt.name), tt.under)
 	}
 	// sha256 of "/home/kim/.claude/projects"
-	if got, want := HistoryName("m1", "/home/kim/.claude/projects"), "history-m1-c672a285"; got != want {
-		t.Errorf("HistoryName = %q, want %q", got, want)
-	}
+	got, want := HistoryName("m1", "/home/kim/.claude/projects"), "history-m1-c672a285"
+	kit.Check(t, got == want, "HistoryName = %q, want %q", got, want)
 }
 
 // TestForgetNames: forgetting a session covers its further files and its agents, and no other session.
@@ -93,9 +91,8 @@ func TestCovering(t *testing.T) {
 		"s": "s", "s~2 s": "s", "s s/agent-7 s~2 s~2/agent-8": "s", "s/agent-7 s/agent-7~2": "s/agent-7",
 		"": "", "s s2": "", "s~2 s~3": "", "s/agent-7 s/agent-8": "", "s s~2 t": "",
 	} {
-		if got, ok := Covering(strings.Fields(names)); got != want || ok != (want != "") {
-			t.Errorf("Covering(%q) = %q, %v, want %q", names, got, ok, want)
-		}
+		got, ok := Covering(strings.Fields(names))
+		kit.Check(t, got == want && ok == (want != ""), "Covering(%q) = %q, %v, want %q", names, got, ok, want)
 	}
 }
 

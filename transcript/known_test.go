@@ -35,9 +35,7 @@ func TestKnown(t *testing.T) {
 	} {
 		t.Logf("%s: %s", name, strings.Join(slices.Sorted(maps.Keys(set.known)), " "))
 		for _, read := range set.read {
-			if !set.known[read] {
-				t.Errorf("%s: %s is read, and not known", name, read)
-			}
+			kit.Check(t, set.known[read], "%s: %s is read, and not known", name, read)
 		}
 	}
 }
@@ -56,9 +54,7 @@ func TestUnknown(t *testing.T) {
 		kit.Equal(t, line, strings.Join(Unknown([]byte(line)), ", "), want)
 	}
 	files, err := filepath.Glob("session/testdata/derive/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
+	kit.Require(t, err == nil && len(files) != 0, "no fixtures: %v", err)
 	strange := map[string]bool{"strange.jsonl": true} // it has what nobody knows
 	for _, file := range files {
 		f := kit.Try(os.Open(file)).Must(t)
@@ -67,9 +63,8 @@ func TestUnknown(t *testing.T) {
 			if Scan(s.Bytes()).Shape != Object || strange[filepath.Base(file)] {
 				continue
 			}
-			if list := Unknown(s.Bytes()); len(list) > 0 {
-				t.Errorf("%s: %s", file, list)
-			}
+			list := Unknown(s.Bytes())
+			kit.Check(t, len(list) <= 0, "%s: %s", file, list)
 		}
 	}
 }

@@ -33,9 +33,8 @@ func TestLayout(t *testing.T) {
 		}
 		bytes := h.Sum(nil)
 		sum := string(layout.Sum(int64(len(view)), bytes))
-		if other, twice := seen[sum]; twice {
-			t.Errorf("%q and %q have one digest", other, view)
-		}
+		other, twice := seen[sum]
+		kit.Check(t, !twice, "%q and %q have one digest", other, view)
 		if seen[sum] = append([]string{}, view...); whole != (sum == string(bytes)) {
 			t.Errorf("%q: all there %t, the digest of the bytes %t", view, whole, sum == string(bytes))
 		}
@@ -57,9 +56,8 @@ func TestLayoutGoesOn(t *testing.T) {
 	b := a
 	b.Line(3)
 	a.Line(2)
-	if x, y := string(a.Sum(5, nil)), string(b.Sum(5, nil)); x == y || a.Next() != 3 || b.Next() != 4 {
-		t.Error("copies are one")
-	}
+	x, y := string(a.Sum(5, nil)), string(b.Sum(5, nil))
+	kit.Check(t, x != y && a.Next() == 3 && b.Next() == 4, "copies are one")
 	c := Layout{}
 	c.Line(0)
 	_ = c.Sum(2, nil) // a digest on the way changes nothing

@@ -61,13 +61,11 @@ func parseCases() []parseCase {
 
 func TestParse(t *testing.T) {
 	for _, tt := range parseCases() {
-		if diff := cmp.Diff(tt.want, Parse([]byte(tt.line)), cmpopts.IgnoreUnexported(Message{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		diff := cmp.Diff(tt.want, Parse([]byte(tt.line)), cmpopts.IgnoreUnexported(Message{}))
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", tt.name, diff)
 		if l := Scan([]byte(tt.line)); l.Shape == Object {
-			if diff := cmp.Diff(Parse([]byte(tt.line)), ParseScanned([]byte(tt.line), l), cmpopts.IgnoreUnexported(Message{})); diff != "" {
-				t.Errorf("%s (-parsed +scanned):\n%s", tt.name, diff)
-			}
+			diff := cmp.Diff(Parse([]byte(tt.line)), ParseScanned([]byte(tt.line), l), cmpopts.IgnoreUnexported(Message{}))
+			kit.Check(t, diff == "", "%s (-parsed +scanned):\n%s", tt.name, diff)
 		}
 	}
 }
@@ -99,9 +97,8 @@ func TestBlocks(t *testing.T) {
 			{Kind: TextBlock, Type: "text", Text: "bare"},
 			{Type: "new_kind"},
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Block{}, "Raw")); diff != "" {
-			t.Fatalf("blocks (-want +got):\n%s", diff)
-		}
+		diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Block{}, "Raw"))
+		kit.Require(t, diff == "", "blocks (-want +got):\n%s", diff)
 		if got[5].Output() != "o" || got[6].Output() != "plain" || r.Message.Text() != "a\nb"+long+"\nbare" {
 			t.Errorf("texts are %q, %q, %.20q", got[5].Output(), got[6].Output(), r.Message.Text())
 		}
@@ -129,9 +126,8 @@ func TestPreview(t *testing.T) {
 	}
 	r := Parse([]byte(`{"type":"user","message":{"content":"` + strings.Repeat("가 ", 300) + `"}}`))
 	long := r.Preview()
-	if n := len([]rune(long)); n > 200 || !strings.HasSuffix(long, "…") {
-		t.Errorf("a long preview has %d characters: %q", n, long)
-	}
+	n := len([]rune(long))
+	kit.Check(t, n <= 200 && strings.HasSuffix(long, "…"), "a long preview has %d characters: %q", n, long)
 }
 
 func TestNativeWindow(t *testing.T) {
@@ -161,16 +157,11 @@ func TestUsageSupersedes(t *testing.T) {
 				kept = u
 			}
 		}
-		if kept != final {
-			t.Errorf("%+v is kept", kept)
-		}
+		kit.Check(t, kept == final, "%+v is kept", kept)
 	}
-	if final.Supersedes(final) {
-		t.Error("a sample supersedes itself")
-	}
-	if (UsageSample{RequestID: "r"}).Key() != "r" || (UsageSample{UUID: "u"}).Key() != "u" {
-		t.Error("without a message id the request or the line tells answers apart")
-	}
+	kit.Check(t, !final.Supersedes(final), "a sample supersedes itself")
+	kit.Check(t, (UsageSample{RequestID: "r"}).Key() == "r" && (UsageSample{UUID: "u"}).Key() == "u",
+		"without a message id the request or the line tells answers apart")
 }
 
 // FuzzParse parses anything; for valid records it must agree with encoding/json.
@@ -194,9 +185,8 @@ func FuzzParse(f *testing.F) {
 				b.Output()
 				ToolSummary(b.ToolName, b.Input, 10)
 				ToolPath(b.ToolName, b.Input)
-				if in := ToolInput(b.ToolName, b.Input, 10); Scan(line).Shape == Object && !json.Valid(in) {
-					t.Errorf("input is not valid: %s", in)
-				}
+				in := ToolInput(b.ToolName, b.Input, 10)
+				kit.Check(t, Scan(line).Shape != Object || json.Valid(in), "input is not valid: %s", in)
 			}
 		}
 		kit.Equal(t, "the line was changed", before, line)
@@ -204,14 +194,11 @@ func FuzzParse(f *testing.F) {
 		if l.Shape != Object {
 			return
 		}
-		if diff := cmp.Diff(r, ParseScanned(line, l), cmpopts.IgnoreUnexported(Message{})); diff != "" {
-			t.Errorf("(-parsed +scanned):\n%s", diff)
-		}
+		diff := cmp.Diff(r, ParseScanned(line, l), cmpopts.IgnoreUnexported(Message{}))
+		kit.Check(t, diff == "", "(-parsed +scanned):\n%s", diff)
 		var o map[string]json.RawMessage
 		kit.Must(t, json.Unmarshal(line, &o))
 		var want string
-		if json.Unmarshal(o["uuid"], &want) == nil && want != r.UUID {
-			t.Errorf("uuid is %q, want %q", r.UUID, want)
-		}
+		kit.Check(t, json.Unmarshal(o["uuid"], &want) != nil || want == r.UUID, "uuid is %q, want %q", r.UUID, want)
 	})
 }

@@ -63,9 +63,8 @@ func TestPriceOf(t *testing.T) {
 	}
 	for _, test := range tests {
 		p, ok := DefaultPrices().Of(test.model)
-		if ok != (test.input > 0) || ok && math.Abs(p.Input-test.input) > 1e-9 {
-			t.Errorf("%q: %v %v, want %v", test.model, p.Input, ok, test.input)
-		}
+		kit.Check(t, ok == (test.input > 0) && (!ok || math.Abs(p.Input-test.input) <= 1e-9), "%q: %v %v, want %v",
+			test.model, p.Input, ok, test.input)
 	}
 }
 
@@ -73,31 +72,23 @@ func TestCost(t *testing.T) {
 	p := DefaultPrices()
 	tokens := Usage{Input: 1_000_000, Output: 2_000_000, CacheRead: 3_000_000, CacheWrite5m: 4_000_000, CacheWrite1h: 5_000_000}
 	known, unknown := p.Cost("claude-opus-5", tokens, false), p.Cost("new", tokens, false)
-	if math.Abs(known.USD-(5+50+1.5+25+50)) > 1e-9 || known.Unpriced != 0 || known.Priced != 15_000_000 {
-		t.Errorf("cost is %+v", known)
-	}
-	if sum := known.Plus(unknown); math.Abs(sum.USD-131.5) > 1e-9 || sum.Unpriced != 15_000_000 || !sum.Known() {
-		t.Errorf("sum is %+v", sum)
-	}
-	if unknown.Known() || unknown.USD != 0 {
-		t.Errorf("the cost of an unknown model is known: %+v", unknown)
-	}
-	if !(Cost{}).Known() {
-		t.Error("nothing costs something unknown")
-	}
+	kit.Check(t, math.Abs(known.USD-(5+50+1.5+25+50)) <= 1e-9 && known.Unpriced == 0 && known.Priced == 15_000_000,
+		"cost is %+v", known)
+	sum := known.Plus(unknown)
+	kit.Check(t, math.Abs(sum.USD-131.5) <= 1e-9 && sum.Unpriced == 15_000_000 && sum.Known(), "sum is %+v", sum)
+	kit.Check(t, !unknown.Known() && unknown.USD == 0, "the cost of an unknown model is known: %+v", unknown)
+	kit.Check(t, (Cost{}).Known(), "nothing costs something unknown")
 }
 
 // TestWebSearches: they cost extra; a list without their price leaves a mark.
 func TestWebSearches(t *testing.T) {
 	tokens := Usage{Input: 1_000_000, WebSearches: 50}
-	if c := DefaultPrices().Cost("claude-opus-4-8", tokens, false); math.Abs(c.USD-5.5) > 1e-9 || c.Unpriced != 0 {
-		t.Errorf("cost is %+v", c)
-	}
+	c := DefaultPrices().Cost("claude-opus-4-8", tokens, false)
+	kit.Check(t, math.Abs(c.USD-5.5) <= 1e-9 && c.Unpriced == 0, "cost is %+v", c)
 	p, err := ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
 	kit.Must(t, err)
-	if c := p.Cost("x", tokens, false); c.USD != 1 || c.Unpriced != 50 {
-		t.Errorf("without a price of searches the cost is %+v", c)
-	}
+	c = p.Cost("x", tokens, false)
+	kit.Check(t, c.USD == 1 && c.Unpriced == 50, "without a price of searches the cost is %+v", c)
 }
 
 // TestLongContext: a request above the limit costs more for all of its tokens, if its model has such a price.
@@ -110,9 +101,8 @@ func TestLongContext(t *testing.T) {
 		"claude-opus-5-5[1m]":        {4 + 20 + 0.2 + 5 + 8, 4 + 20 + 0.2 + 5 + 8},
 	} {
 		for i, long := range []bool{false, true} {
-			if c := DefaultPrices().Cost(model, tokens, long); math.Abs(c.USD-want[i]) > 1e-9 {
-				t.Errorf("%s, long %v: $%v, want $%v", model, long, c.USD, want[i])
-			}
+			c := DefaultPrices().Cost(model, tokens, long)
+			kit.Check(t, math.Abs(c.USD-want[i]) <= 1e-9, "%s, long %v: $%v, want $%v", model, long, c.USD, want[i])
 		}
 	}
 }
@@ -133,9 +123,8 @@ func TestPricePatterns(t *testing.T) {
 		p := kit.Try(ReadPrices(strings.NewReader(head + `{"match":"` + pattern + `","input":1}]}`))).Must(t)
 		for i, list := range names {
 			for name := range strings.FieldsSeq(list) {
-				if _, ok := p.Of(name); ok != (i == 0) {
-					t.Errorf("pattern %q, name %q: %v", pattern, name, ok)
-				}
+				_, ok := p.Of(name)
+				kit.Check(t, ok == (i == 0), "pattern %q, name %q: %v", pattern, name, ok)
 			}
 		}
 	}
@@ -159,8 +148,7 @@ func TestReadPricesRefuses(t *testing.T) {
 		{`"x"`, `"` + strings.Repeat("x", 1<<20) + `"`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
-		if _, err := ReadPrices(strings.NewReader(bad)); err == nil {
-			t.Errorf("taken: %.120s", bad)
-		}
+		_, err := ReadPrices(strings.NewReader(bad))
+		kit.Check(t, err != nil, "taken: %.120s", bad)
 	}
 }

@@ -84,9 +84,7 @@ func TestRecoverEveryCut(t *testing.T) {
 	b := []byte(`{"type":"user","cwd":"/b"}`)
 	for i := range a {
 		got := Recover(append(bytes.Clone(a[:i]), b...))
-		if len(got) == 0 || !bytes.Equal(got[len(got)-1], b) {
-			t.Errorf("cut at %d: %q", i, got)
-		}
+		kit.Check(t, len(got) != 0 && bytes.Equal(got[len(got)-1], b), "cut at %d: %q", i, got)
 	}
 }
 
@@ -110,14 +108,12 @@ func FuzzRecover(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, object := range Recover(line) {
 			l := Scan(object)
-			if l.Shape != Object && l.Shape != Reserved || l.Start != 0 || l.End != len(object) {
-				t.Fatalf("Recover(%q): %q is no object", line, object)
-			}
+			kit.Require(t, (l.Shape == Object || l.Shape == Reserved) && l.Start == 0 && l.End == len(object),
+				"Recover(%q): %q is no object", line, object)
 		}
 		if l := Scan(line); l.Shape == Object {
-			if got := Recover(line); len(got) != 1 || !bytes.Equal(got[0], line[l.Start:l.End]) {
-				t.Fatalf("Recover(%q) = %q", line, got)
-			}
+			got := Recover(line)
+			kit.Require(t, len(got) == 1 && bytes.Equal(got[0], line[l.Start:l.End]), "Recover(%q) = %q", line, got)
 		}
 	})
 }

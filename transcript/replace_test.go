@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -19,12 +20,9 @@ func TestReplaceStrings(t *testing.T) {
 	} {
 		in := []byte(line)
 		got := ReplaceStrings(in, []string{"cwd", "relocatedCwd"}, func(s string) string { return strings.ReplaceAll(s, "/old", "/new") })
-		if string(got) != want || string(in) != line {
-			t.Errorf("%s\nbecame %s\nwant   %s", line, got, want)
-		}
+		kit.Check(t, string(got) == want && string(in) == line, "%s\nbecame %s\nwant   %s", line, got, want)
 	}
 	got := ReplaceStrings([]byte(`{"cwd":"a"}`), []string{"cwd"}, func(string) string { return "C:\\<é>&\u2028\"" })
-	if want := `{"cwd":"C:\\<é>&\u2028\""}`; string(got) != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	want := `{"cwd":"C:\\<é>&\u2028\""}`
+	kit.Check(t, string(got) == want, "%s, want %s", got, want)
 }

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -22,8 +23,7 @@ func TestScanAllocates(t *testing.T) {
 		fmt.Appendf(nil, head, "assistant", `{"role":"assistant","content":[{"type":"text","text":"`+korean+`"}]}`),
 	}
 	for _, line := range lines {
-		if n := testing.AllocsPerRun(10, func() { Scan(line) }); n != 0 || Scan(line).Shape != Object {
-			t.Errorf("Scan allocated %v times for %.60s", n, line)
-		}
+		n := testing.AllocsPerRun(10, func() { Scan(line) })
+		kit.Check(t, n == 0 && Scan(line).Shape == Object, "Scan allocated %v times for %.60s", n, line)
 	}
 }

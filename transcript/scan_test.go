@@ -99,15 +99,12 @@ func TestScanMembers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := Scan([]byte(tt.line))
-			if l.Shape != Object || l.Start != 0 || l.End != len(tt.line) {
-				t.Errorf("Scan(%s): shape %d, [%d:%d]", tt.line, l.Shape, l.Start, l.End)
-			}
-			if string(l.Type) != tt.typ || string(l.Cwd) != tt.cwd || string(l.SessionID) != tt.session {
-				t.Errorf("Scan(%s): type %q, cwd %q, sessionId %q", tt.line, l.Type, l.Cwd, l.SessionID)
-			}
-			if l.HasLineIndex != tt.hasIndex || l.Empty != tt.empty {
-				t.Errorf("Scan(%s): has line_index %t, empty %t", tt.line, l.HasLineIndex, l.Empty)
-			}
+			kit.Check(t, l.Shape == Object && l.Start == 0 && l.End == len(tt.line), "Scan(%s): shape %d, [%d:%d]", tt.line,
+				l.Shape, l.Start, l.End)
+			kit.Check(t, string(l.Type) == tt.typ && string(l.Cwd) == tt.cwd && string(l.SessionID) == tt.session,
+				"Scan(%s): type %q, cwd %q, sessionId %q", tt.line, l.Type, l.Cwd, l.SessionID)
+			kit.Check(t, l.HasLineIndex == tt.hasIndex && l.Empty == tt.empty, "Scan(%s): has line_index %t, empty %t",
+				tt.line, l.HasLineIndex, l.Empty)
 		})
 	}
 }
@@ -115,9 +112,8 @@ func TestScanMembers(t *testing.T) {
 func TestScanEdges(t *testing.T) {
 	line := []byte("  \t{\"a\":1} \r")
 	l := Scan(line)
-	if got := string(line[l.Start:l.End]); l.Shape != Object || got != `{"a":1}` {
-		t.Errorf("object = %q, shape %d", got, l.Shape)
-	}
+	got := string(line[l.Start:l.End])
+	kit.Check(t, l.Shape == Object && got == `{"a":1}`, "object = %q, shape %d", got, l.Shape)
 }
 
 // Every cut of a line, and every byte of it replaced, is judged as the oracle does.
@@ -164,14 +160,10 @@ func check(t *testing.T, line []byte) {
 	valid = valid && bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) <= MaxDepth
 	switch {
 	case len(trimmed) == 0:
-		if l.Shape != Blank {
-			t.Fatalf("Scan(%q).Shape = %d, want Blank", line, l.Shape)
-		}
+		kit.Require(t, l.Shape == Blank, "Scan(%q).Shape = %d, want Blank", line, l.Shape)
 		return
 	case !valid:
-		if l.Shape != Malformed {
-			t.Fatalf("Scan(%q).Shape = %d, want Malformed", line, l.Shape)
-		}
+		kit.Require(t, l.Shape == Malformed, "Scan(%q).Shape = %d, want Malformed", line, l.Shape)
 		return
 	case l.Shape != Object && l.Shape != Reserved:
 		t.Fatalf("Scan(%q).Shape = %d, want Object", line, l.Shape)
@@ -188,9 +180,8 @@ func check(t *testing.T, line []byte) {
 	}
 	for _, name := range []string{"type", "cwd", "sessionId"} {
 		w, in := want[name].(string)
-		if g, has := got[name]; g != w || has != in {
-			t.Fatalf("Scan(%q): %s = %q, %t; want %q, %t", line, name, g, has, w, in)
-		}
+		g, has := got[name]
+		kit.Require(t, g == w && has == in, "Scan(%q): %s = %q, %t; want %q, %t", line, name, g, has, w, in)
 	}
 	if _, in := want["line_index"]; l.HasLineIndex != in || l.Empty != (len(bytes.Trim(trimmed[1:len(trimmed)-1], " \t\r\n")) == 0) {
 		t.Fatalf("Scan(%q): has line_index %t, empty %t", line, l.HasLineIndex, l.Empty)

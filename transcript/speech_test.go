@@ -143,8 +143,7 @@ func TestReplies(t *testing.T) {
 		for _, reply := range r.Replies() {
 			got += reply.Text
 		}
-		if diff := cmp.Diff(x.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", x.result, diff)
-		}
+		diff := cmp.Diff(x.want, got)
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", x.result, diff)
 	}
 }

@@ -28,9 +28,8 @@ func TestPromptHeading(t *testing.T) {
 	} {
 		kit.Equal(t, text, transcript.PromptHeading(text, 300), want)
 	}
-	if got := transcript.PromptHeading("a long **prompt** indeed", 10); len([]rune(got)) > 10 {
-		t.Errorf("%q", got)
-	}
+	got := transcript.PromptHeading("a long **prompt** indeed", 10)
+	kit.Check(t, len([]rune(got)) <= 10, "%q", got)
 }
 
 func TestPlanHeading(t *testing.T) {

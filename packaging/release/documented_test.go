@@ -19,9 +19,7 @@ func pages(t *testing.T) []string {
 	var found []string
 	for _, folder := range []string{".", "docs", "docs/internals"} {
 		more, err := filepath.Glob(filepath.Join(top, folder, "*.md"))
-		if err != nil || len(more) == 0 {
-			t.Fatalf("no pages in %s: %v", folder, err)
-		}
+		kit.Require(t, err == nil && len(more) != 0, "no pages in %s: %v", folder, err)
 		found = append(found, more...)
 	}
 	return found
@@ -98,9 +96,7 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		}
 	}
-	if count < 50 {
-		t.Errorf("only %d command lines were found", count)
-	}
+	kit.Check(t, count >= 50, "only %d command lines were found", count)
 }
 
 // notDocumented says what a command line names that does not exist; "" if it all does.
@@ -230,8 +226,6 @@ func TestDocumentsAreReachable(t *testing.T) {
 		}
 	}
 	for _, page := range all {
-		if strings.Contains(page, "docs") && !linked[page] {
-			t.Errorf("no page links to %s", page)
-		}
+		kit.Check(t, !strings.Contains(page, "docs") || linked[page], "no page links to %s", page)
 	}
 }

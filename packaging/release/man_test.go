@@ -28,9 +28,8 @@ func buildProgram(t *testing.T, name string) string {
 	program := filepath.Join(t.TempDir(), name)
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Require(t, err == nil, "build: %v\n%s", err, out)
 	return program
 }
 
@@ -47,9 +46,7 @@ printf 'x\n\nUsage:\n  x [command]\n\nAvailable Commands:\n  sub         does it
 	} {
 		t.Run(name, func(t *testing.T) {
 			page, err := manualPage{Program: script(t, body)}.Markdown(t.Context())
-			if err == nil {
-				t.Errorf("no error, but\n%s", page)
-			}
+			kit.Check(t, err != nil, "no error, but\n%s", page)
 		})
 	}
 }
@@ -71,9 +68,8 @@ func TestPrograms(t *testing.T) {
 			for _, want := range []string{".SH NAME\n" + strings.ReplaceAll(name, "-", `\-`) + ` \- `, ".SH SYNOPSIS", strings.ReplaceAll(name, "-", `\-`) + " verify", ".SH EXIT STATUS", ".SH FILES"} {
 				kit.Has(t, "the page lacks", page, want)
 			}
-			if home, err := os.UserHomeDir(); err == nil && strings.Contains(page, home) {
-				t.Errorf("the page names this machine's home, %s", home)
-			}
+			home, err := os.UserHomeDir()
+			kit.Check(t, err != nil || !strings.Contains(page, home), "the page names this machine's home, %s", home)
 			readable(t, page)
 		})
 	}

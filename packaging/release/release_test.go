@@ -43,9 +43,8 @@ func build(t *testing.T, root string, args ...string) string {
 	cmd := exec.Command("go", append([]string{"run", "./packaging/release", "-version", "v1.2.3-rc.1", "-out", out}, args...)...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+epochOfTests)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("release %q: %v\n%s", args, err, text)
-	}
+	text, err := cmd.CombinedOutput()
+	kit.Require(t, err == nil, "release %q: %v\n%s", args, err, text)
 	return out
 }
 
@@ -62,9 +61,8 @@ func openDeb(t *testing.T, path string) (control, data map[string]packed) {
 	f := kit.Try(os.Open(path)).Must(t)
 	defer f.Close()
 	r := bufio.NewReader(f)
-	if magic, err := r.Peek(8); err != nil || string(magic) != "!<arch>\n" {
-		t.Fatalf("%s begins with %q, %v", path, magic, err)
-	}
+	magic, err := r.Peek(8)
+	kit.Require(t, err == nil && string(magic) == "!<arch>\n", "%s begins with %q, %v", path, magic, err)
 	kit.Try(r.Discard(8)).Must(t)
 	for {
 		header := make([]byte, 60)
@@ -157,9 +155,8 @@ func TestDeb(t *testing.T) {
 				}
 			}
 			for name := range want {
-				if _, ok := data[name]; !ok {
-					t.Errorf("%s is not in it", name)
-				}
+				_, ok := data[name]
+				kit.Check(t, ok, "%s is not in it", name)
 			}
 			checkControl(t, program, control, data)
 		})
@@ -190,9 +187,8 @@ func checkControl(t *testing.T, program string, control, data map[string]packed)
 	kit.Equal(t, "md5sums", got, sums)
 	for _, script := range []string{"postinst", "prerm", "postrm"} {
 		f, ok := control["/"+script]
-		if !ok || f.mode != 0o755 || !bytes.HasPrefix(f.content, []byte("#!/bin/sh\n")) {
-			t.Errorf("%s: there %t, mode %o", script, ok, f.mode)
-		}
+		kit.Check(t, ok && f.mode == 0o755 && bytes.HasPrefix(f.content, []byte("#!/bin/sh\n")), "%s: there %t, mode %o",
+			script, ok, f.mode)
 	}
 }
 
@@ -210,9 +206,8 @@ func compareReleases(t *testing.T, first, second string, atLeast int) {
 	t.Helper()
 	files := kit.Try(os.ReadDir(first)).Must(t)
 	others := kit.Try(os.ReadDir(second)).Must(t)
-	if len(files) < atLeast || len(files) != len(others) {
-		t.Errorf("%d and %d files to compare, want %d or more", len(files), len(others), atLeast)
-	}
+	kit.Check(t, len(files) >= atLeast && len(files) == len(others), "%d and %d files to compare, want %d or more",
+		len(files), len(others), atLeast)
 	for _, f := range files {
 		a := kit.Try(os.ReadFile(filepath.Join(first, f.Name()))).Must(t)
 		b := kit.Try(os.ReadFile(filepath.Join(second, f.Name()))).Must(t)
@@ -278,9 +273,8 @@ func TestPackageVersion(t *testing.T) {
 		}
 	}
 	for _, odd := range []string{"dev", "a/b c-d", ""} {
-		if got := packageVersion(odd); !strings.HasPrefix(got, "0.0.0~") || strings.ContainsAny(got, "/ -") {
-			t.Errorf("%q becomes %q", odd, got)
-		}
+		got := packageVersion(odd)
+		kit.Check(t, strings.HasPrefix(got, "0.0.0~") && !strings.ContainsAny(got, "/ -"), "%q becomes %q", odd, got)
 	}
 }
 
@@ -298,20 +292,17 @@ func TestNeeded(t *testing.T) {
 		kit.Equal(t, fmt.Sprint(c.only), r.needed(), c.want)
 	}
 	r := release{systems: []system{{"darwin", "arm64"}}, only: []string{rpms}}
-	if got := r.needed(); got != nil {
-		t.Errorf("packages of macOS alone: %v", got)
-	}
+	got := r.needed()
+	kit.Check(t, got == nil, "packages of macOS alone: %v", got)
 }
 
 // TestArguments: what can't be built is said before anything is.
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{"-systems", "plan9/amd64"}, {"-only", "deb,msi"}, {"-no-such-flag"}} {
-		if err := command(t.Context(), args); err == nil {
-			t.Errorf("%q is taken", args)
-		}
+		err := command(t.Context(), args)
+		kit.Check(t, err != nil, "%q is taken", args)
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
-	if err := command(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "yesterday") {
-		t.Errorf("with a bad SOURCE_DATE_EPOCH: %v", err)
-	}
+	err := command(t.Context(), nil)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "yesterday"), "with a bad SOURCE_DATE_EPOCH: %v", err)
 }

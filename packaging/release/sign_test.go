@@ -54,13 +54,10 @@ func TestReleaseKey(t *testing.T) {
 	kit.Must(t, err)
 	der := kit.Try(x509.MarshalPKCS8PrivateKey(key)).Must(t)
 	s, err := readSigner(string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-	if err != nil || !s.key.Equal(key) {
-		t.Errorf("%v %v", s, err)
-	}
+	kit.Check(t, err == nil && s.key.Equal(key), "%v %v", s, err)
 	for _, text := range []string{"key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"} {
-		if _, err := readSigner(text); err == nil || !strings.Contains(err.Error(), keyVariable) {
-			t.Errorf("%q: %v", text, err)
-		}
+		_, err := readSigner(text)
+		kit.Check(t, err != nil && strings.Contains(err.Error(), keyVariable), "%q: %v", text, err)
 	}
 	var said strings.Builder
 	if err := (&release{said: &said}).signature(t.Context()); err != nil || said.String() != "not signed: CCSHIP_RELEASE_KEY is not set\n" {

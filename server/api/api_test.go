@@ -135,9 +135,7 @@ func TestUsage(t *testing.T) {
 	a.Rows = nil
 	r.getJSON("/api/usage?by=model,session&session=t", &a)
 	for _, x := range a.Rows {
-		if x.SessionID != "t" || (x.Model == "unheard-of") != (x.Cost == nil) {
-			t.Errorf("by model of t: %+v", x)
-		}
+		kit.Check(t, x.SessionID == "t" && (x.Model == "unheard-of") == (x.Cost == nil), "by model of t: %+v", x)
 	}
 	for _, bad := range []string{"by=shoes", "zone=Berlin", "since=soon", "agents=2"} {
 		r.send("GET", "/api/usage?"+bad, "", 400)
@@ -203,13 +201,9 @@ func TestSearchCall(t *testing.T) {
 		Facets struct{ Kinds []server.Count }
 	}
 	r.getJSON("/api/search?q=elephant", &a)
-	if len(a.Sessions) == 0 || len(a.Sessions[0].Hits) == 0 {
-		t.Fatal("nothing was found")
-	}
+	kit.Require(t, len(a.Sessions) != 0 && len(a.Sessions[0].Hits) != 0, "nothing was found")
 	h := a.Sessions[0].Hits[0]
-	if a.Sessions[0].Prompt == "" {
-		t.Error("the answer does not say how the session begins")
-	}
+	kit.Check(t, a.Sessions[0].Prompt != "", "the answer does not say how the session begins")
 	text, matched := "", ""
 	for _, p := range h.Snippet {
 		text += p.Text
@@ -236,9 +230,8 @@ func TestFilterMeta(t *testing.T) {
 	for _, v := range []string{"'", "%25", "_", "%5C", "%22", "'%3B--", "%0A", "s'%20OR%20'1'='1", "%E2%80%AE"} {
 		for _, name := range []string{"project", "machine", "user", "model", "branch", "parent"} {
 			a := r.get("/api/sessions?" + name + "=" + v)
-			if a.status != 200 || !bytes.Contains(a.body, []byte(`"sessions":[]`)) {
-				t.Errorf("%s=%s: %d %.200s", name, v, a.status, a.body)
-			}
+			kit.Check(t, a.status == 200 && bytes.Contains(a.body, []byte(`"sessions":[]`)), "%s=%s: %d %.200s", name, v,
+				a.status, a.body)
 		}
 		for _, path := range []string{"/api/sessions?text=", "/api/usage?session=", "/api/drops?session=", "/api/usage?project="} {
 			r.send("GET", path+v, "", 200)
@@ -249,9 +242,8 @@ func TestFilterMeta(t *testing.T) {
 			r.send("GET", path+v, "", 400)
 		}
 	}
-	if a := r.get("/api/sessions?machine=x;y"); a.status != 400 {
-		t.Errorf("a query that cannot be read: %d %s", a.status, a.body)
-	}
+	a := r.get("/api/sessions?machine=x;y")
+	kit.Check(t, a.status == 400, "a query that cannot be read: %d %s", a.status, a.body)
 	for _, id := range []string{"%00", "%ff", "'", "..%2F..%2Fetc", "%25", "s%20"} {
 		r.send("GET", "/api/sessions/"+id, "", http.StatusNotFound)
 	}
@@ -314,15 +306,13 @@ func TestCursor(t *testing.T) {
 		p = page{}
 		r.send("GET", "/api/sessions/other/entries?limit=2&cursor="+next, "", 400)
 		r.getJSON("/api/sessions/s/entries?limit=2&cursor="+next, &p)
-		if p.Generation != 0 || p.Epoch != "e1" {
-			t.Errorf("the page is of generation %d, epoch %s", p.Generation, p.Epoch)
-		}
+		kit.Check(t, p.Generation == 0 && p.Epoch == "e1", "the page is of generation %d, epoch %s", p.Generation,
+			p.Epoch)
 	}
 	kit.Equal(t, "read", strings.Join(lines, " "), "a0 a1 a2 a3 a4")
 	for _, bad := range []string{"x", "1.2", "1.x.e", "x.1.e", "-1.0.1.e1", "1.-5.1.e1", "0.0.e1", "0.0.0.e1", "0.0.99.e1", ""} {
-		if a := r.get("/api/sessions/s/entries?cursor=" + bad); a.status != 400 && a.status != 404 {
-			t.Errorf("cursor %q: %d", bad, a.status)
-		}
+		a := r.get("/api/sessions/s/entries?cursor=" + bad)
+		kit.Check(t, a.status == 400 || a.status == 404, "cursor %q: %d", bad, a.status)
 	}
 }
 
@@ -336,9 +326,7 @@ func TestDigests(t *testing.T) {
 	r.post(piece{machine: "m1", epoch: "e2", lines: objects("c", 0, 1)}.body("s0"))
 	a := r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s3"},{"session_id":"s0","machine":"m1"},{"session_id":"s0","epoch":"e1"},{"session_id":"x"}]}`, 200)
 	got := decode[struct{ Digests []json.RawMessage }](t, a).Digests
-	if len(got) != 4 {
-		t.Fatalf("%s", a.body)
-	}
+	kit.Require(t, len(got) == 4, "%s", a.body)
 	for i, path := range []string{"s3/digest", "s0/digest", "s0/digest?epoch=e1"} {
 		kit.Equal(t, path+" is", string(got[i]), strings.TrimSpace(string(r.get("/api/sessions/"+path).body)))
 	}
@@ -348,9 +336,8 @@ func TestDigests(t *testing.T) {
 			Generations []json.RawMessage
 		}
 	}](t, r.get("/api/sessions/s0/digest?epochs=all"))
-	if len(all.Epochs) != 2 || all.Epochs[0].Epoch != "e2" || len(all.Epochs[1].Generations) != 2 {
-		t.Errorf("%+v", all)
-	}
+	kit.Check(t, len(all.Epochs) == 2 && all.Epochs[0].Epoch == "e2" && len(all.Epochs[1].Generations) == 2, "%+v",
+		all)
 	many := strings.Repeat(`{"session_id":"s"},`, 1000) + `{"session_id":"s"}`
 	r.send("POST", "/api/digests", `{"sessions":[`+many+`]}`, 400)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"some"}`, 400)

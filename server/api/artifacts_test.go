@@ -109,18 +109,16 @@ func TestGoldenArtifacts(t *testing.T) {
 	if len(a.Checkpoints) != 2 || a.Checkpoints[1].Summary != "half < way & on" || len(a.Documents) != 1 || !a.Documents[0].Deleted || a.Documents[0].Versions != 2 {
 		t.Errorf("%+v", a)
 	}
-	if got := r.get("/api/blobs/" + sum); string(got.body) != content {
-		t.Errorf("%q", got.body)
-	}
+	got := r.get("/api/blobs/" + sum)
+	kit.Check(t, string(got.body) == content, "%q", got.body)
 }
 
 // TestKindsAnnounced: a daemon learns what is taken from any answer.
 func TestKindsAnnounced(t *testing.T) {
 	r := newRig(t)
 	for _, a := range []answer{r.get("/healthz"), r.do("POST", "/api/conversations", nil, strings.NewReader(piece{lines: objects("a", 0, 1)}.body("s")))} {
-		if a.status != 200 || a.header.Get("Ccship-Accept") != "checkpoints, documents, blobs" {
-			t.Errorf("%d %v", a.status, a.header)
-		}
+		kit.Check(t, a.status == 200 && a.header.Get("Ccship-Accept") == "checkpoints, documents, blobs", "%d %v",
+			a.status, a.header)
 	}
 }
 
@@ -203,9 +201,8 @@ func TestDocumentsInert(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"../s", "%00", "..\x00", "no.md"} {
-		if a := r.get("/api/sessions/s/documents/" + url.PathEscape(path)); a.status == 200 {
-			t.Errorf("%q: %d %s", path, a.status, a.body)
-		}
+		a := r.get("/api/sessions/s/documents/" + url.PathEscape(path))
+		kit.Check(t, a.status != 200, "%q: %d %s", path, a.status, a.body)
 	}
 	r.putDocument("s", `{"path":"evil.html","change":"deleted","by":"other","at":"2026-11-21T01:00:00Z","version":2,"size":9,"sha256":"`+
 		fmt.Sprintf("%x", sha256.Sum256([]byte("<script>alert(1)</script>")))+`"}`)
@@ -266,9 +263,7 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 1)}.body("before"))
 	r.post(piece{machine: "m2", epoch: "e", lines: objects("a", 0, 1)}.body("s"))
 	asked := decode[struct{ ID, State, Host string }](t, r.send("POST", "/api/sessions/s/documents", `{"path":"문서.md"}`, 202))
-	if asked.State != "waiting" || asked.ID == "" {
-		t.Errorf("%+v", asked)
-	}
+	kit.Check(t, asked.State == "waiting" && asked.ID != "", "%+v", asked)
 	body := func(machine string) string {
 		return strings.Replace(artifact("s", `"events":[]`), `"machine":"m1"`, `"machine":"`+machine+`"`, 1)
 	}
@@ -280,15 +275,11 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
 		for end := time.Now().Add(5 * time.Minute); says(r, "m2") != want; <-tick.C {
-			if time.Now().After(end) {
-				t.Fatal(what)
-			}
+			kit.Require(t, !time.Now().After(end), "%v", what)
 		}
 	}
 	until("the daemon does not receive the link request", true)
-	if says(r, "m1") || says(other, "m2") {
-		t.Error("another user receives it")
-	}
+	kit.Check(t, !says(r, "m1") && !says(other, "m2"), "another user receives it")
 	var pending struct {
 		LinkRequests []struct {
 			ID, Path  string
@@ -304,9 +295,8 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 	done := strings.Replace(artifact("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+asked.ID+`"`, 1)+`]`),
 		`"machine":"m1"`, `"machine":"m2"`, 1)
 	r.send("POST", "/api/documents", done, 200)
-	if a := r.get("/api/sessions/s/link-requests?machine=m2"); !strings.Contains(string(a.body), `"state":"done"`) {
-		t.Errorf("%s", a.body)
-	}
+	a := r.get("/api/sessions/s/link-requests?machine=m2")
+	kit.Check(t, strings.Contains(string(a.body), `"state":"done"`), "%s", a.body)
 	until("the daemon is called all the time", false)
 }
 

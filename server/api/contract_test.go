@@ -168,12 +168,8 @@ func TestContractCanFail(t *testing.T) {
 		"secret where it isn't": {`"revoked":null`, `"revoked":null,"key":"ccs_"`},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)
-		if !json.Valid([]byte(bad)) {
-			t.Fatalf("%s: the test's own JSON is broken: %s", what, bad)
-		}
-		if c.check(req, 200, "application/json", []byte(bad)) == nil {
-			t.Errorf("%s: not found", what)
-		}
+		kit.Require(t, json.Valid([]byte(bad)), "%s: the test's own JSON is broken: %s", what, bad)
+		kit.Check(t, c.check(req, 200, "application/json", []byte(bad)) != nil, "%s: not found", what)
 	}
 	if c.check(req, 418, "application/json", []byte(good)) == nil || c.check(req, 200, "text/plain", []byte(good)) == nil ||
 		c.check(req, 204, "application/json", nil) == nil {

@@ -34,9 +34,7 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 	}
 	res := kit.Try(r.http.Client().Do(req)).Must(t)
 	checkContract(t, req, res.StatusCode, res.Header.Get("Content-Type"), nil)
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("events: %d", res.StatusCode)
-	}
+	kit.Require(t, res.StatusCode == http.StatusOK, "events: %d", res.StatusCode)
 	e := &ear{t, make(chan string, 1000), cancel}
 	go func() {
 		defer close(e.lines)
@@ -45,9 +43,8 @@ func (r *rig) listen(query string, header map[string]string) *ear {
 			e.lines <- in.Text()
 		}
 	}()
-	if first := <-e.lines; first != ": listening" && first != "event: missed" {
-		t.Fatalf("it begins with %q", first)
-	}
+	first := <-e.lines
+	kit.Require(t, first == ": listening" || first == "event: missed", "it begins with %q", first)
 	return e
 }
 
@@ -74,19 +71,15 @@ func TestEvents(t *testing.T) {
 	ann.post(piece{first: 0, lines: objects("a", 0, 2)}.body("two"))
 	bob.post(piece{lines: objects("b", 0, 1)}.body("bobs"))
 	for _, want := range []string{"one", "two", "bobs"} {
-		if c := all.change(); c["session_id"] != want {
-			t.Errorf("heard of %v, want %s", c, want)
-		}
+		c := all.change()
+		kit.Check(t, c["session_id"] == want, "heard of %v, want %s", c, want)
 	}
-	if c := own.change(); c["session_id"] != "bobs" || c["user"] != "bob" {
-		t.Errorf("bob heard of %v", c)
-	}
-	if c := one.change(); c["session_id"] != "two" || c["from_line"] != 0.0 || c["to_line"] != 2.0 {
-		t.Errorf("heard of %v", c)
-	}
-	if a := bob.listen("", map[string]string{"Last-Event-ID": "whatever"}); a == nil {
-		t.Error("who comes back is not heard")
-	}
+	c := own.change()
+	kit.Check(t, c["session_id"] == "bobs" && c["user"] == "bob", "bob heard of %v", c)
+	c = one.change()
+	kit.Check(t, c["session_id"] == "two" && c["from_line"] == 0.0 && c["to_line"] == 2.0, "heard of %v", c)
+	a := bob.listen("", map[string]string{"Last-Event-ID": "whatever"})
+	kit.Check(t, a != nil, "who comes back is not heard")
 }
 
 // TestEventsEnd: a listener whose key is revoked is cut off, and all are when the server stops.
@@ -98,9 +91,8 @@ func TestEventsEnd(t *testing.T) {
 	for range hers.lines { // ends
 	}
 	owner.post(piece{lines: objects("a", 0, 1)}.body("s"))
-	if c := mine.change(); c["session_id"] != "s" {
-		t.Errorf("heard of %v", c)
-	}
+	c := mine.change()
+	kit.Check(t, c["session_id"] == "s", "heard of %v", c)
 	owner.end()
 	for range mine.lines { // ends
 	}
@@ -150,13 +142,11 @@ func TestEventsUnshared(t *testing.T) {
 	ann.send("POST", "/api/shares", share, 201)
 	bobs := bob.listen("", nil)
 	ann.post(piece{first: 1, lines: objects("a", 1, 1)}.body("shared"))
-	if c := bobs.change(); c["session_id"] != "shared" {
-		t.Errorf("bob heard of %v", c)
-	}
+	c := bobs.change()
+	kit.Check(t, c["session_id"] == "shared", "bob heard of %v", c)
 	ann.send("DELETE", "/api/shares", share, 200)
 	ann.post(piece{first: 2, lines: objects("a", 2, 1)}.body("shared"))
 	bob.post(piece{lines: objects("b", 0, 1)}.body("bobs"))
-	if c := bobs.change(); c["session_id"] != "bobs" {
-		t.Errorf("after the unshare bob heard of %v", c)
-	}
+	c = bobs.change()
+	kit.Check(t, c["session_id"] == "bobs", "after the unshare bob heard of %v", c)
 }

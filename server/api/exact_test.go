@@ -75,9 +75,8 @@ func TestByteExact(t *testing.T) {
 		if !strings.HasSuffix(want, "\n") {
 			want += "\n"
 		}
-		if d := r.digest(session, "").Generations[0]; d.SHA256 != sha(want) || d.Missing != 0 {
-			t.Errorf("digest of %q: %+v", text, d)
-		}
+		d := r.digest(session, "").Generations[0]
+		kit.Check(t, d.SHA256 == sha(want) && d.Missing == 0, "digest of %q: %+v", text, d)
 	}
 }
 
@@ -97,9 +96,8 @@ func TestPartialFile(t *testing.T) {
 	if a := r.get("/api/sessions/s/raw"); a.status != 409 || !strings.Contains(string(a.body), "3 of 5 lines") {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if got, want := r.raw("s", "?partial=1"), "{\"a\":1}\n\n\n{\"b\":2}\n\n"; got != want {
-		t.Errorf("partial %q, want %q", got, want)
-	}
+	got, want := r.raw("s", "?partial=1"), "{\"a\":1}\n\n\n{\"b\":2}\n\n"
+	kit.Check(t, got == want, "partial %q, want %q", got, want)
 	g := r.digest("s", "").Generations[0]
 	var places transcript.Layout
 	places.Line(0)
@@ -130,9 +128,7 @@ func TestGoldenRequests(t *testing.T) {
 		ext := filepath.Ext(name)
 		return ext != ".json" && ext != ".http"
 	})
-	if len(names) == 0 {
-		t.Fatal("no golden request in e2e/testdata/wire")
-	}
+	kit.Require(t, len(names) != 0, "no golden request in e2e/testdata/wire")
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			body, encoding := golden(t, name)
@@ -153,9 +149,8 @@ func golden(t *testing.T, name string) (body []byte, encoding string) {
 	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
 		t.Skip("not an ingest request")
 	}
-	if body, err = io.ReadAll(req.Body); err != nil {
-		t.Fatal(err)
-	}
+	body, err = io.ReadAll(req.Body)
+	kit.Require(t, err == nil, "%v", err)
 	return body, req.Header.Get("Content-Encoding")
 }
 
@@ -163,16 +158,13 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 	t.Helper()
 	r := newRig(t)
 	a := r.do("POST", "/api/conversations", map[string]string{"Content-Encoding": encoding}, bytes.NewReader(body))
-	if a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	kit.Require(t, a.status == 200, "%d %s", a.status, a.body)
 	if encoding == "zstd" {
 		d, err := zstd.NewReader(nil)
 		kit.Must(t, err)
 		defer d.Close()
-		if body, err = d.DecodeAll(body, nil); err != nil {
-			t.Fatal(err)
-		}
+		body, err = d.DecodeAll(body, nil)
+		kit.Require(t, err == nil, "%v", err)
 	} else if encoding != "" {
 		return // taken; what it holds is another golden's business
 	}

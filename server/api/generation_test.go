@@ -140,9 +140,8 @@ func checkView(t *testing.T, r *rig, gen int64, want string, missing int64) {
 			continue
 		}
 		found = true
-		if d.Missing != missing || d.Lines != d.EndLine-missing {
-			t.Errorf("generation %d: %+v, want %d missing", gen, d, missing)
-		}
+		kit.Check(t, d.Missing == missing && d.Lines == d.EndLine-missing, "generation %d: %+v, want %d missing", gen, d,
+			missing)
 		whole := want
 		if whole != "" && !strings.HasSuffix(whole, "\n") {
 			whole += "\n"
@@ -151,9 +150,7 @@ func checkView(t *testing.T, r *rig, gen int64, want string, missing int64) {
 			t.Errorf("generation %d: %+v, want digest of %q", gen, d, whole)
 		}
 	}
-	if !found {
-		t.Errorf("generation %d is not in the digest", gen)
-	}
+	kit.Check(t, found, "generation %d is not in the digest", gen)
 }
 
 func TestEpochsAndMachines(t *testing.T) {

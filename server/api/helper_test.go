@@ -52,9 +52,8 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 func (r *rig) start(set ...func(*api.Server)) {
 	r.t.Helper()
 	var err error
-	if r.store, err = sqlite.Open(r.t.Context(), r.path); err != nil {
-		r.t.Fatal(err)
-	}
+	r.store, err = sqlite.Open(r.t.Context(), r.path)
+	kit.Require(r.t, err == nil, "%v", err)
 	log := discard()
 	hub := server.NewHub(r.store)
 	s := api.New(r.store, auth.New(r.store, log), hub)
@@ -129,9 +128,7 @@ func (r *rig) get(path string) answer {
 func (r *rig) post(body string) {
 	r.t.Helper()
 	a := r.do("POST", "/api/conversations", nil, bytes.NewReader([]byte(body)))
-	if a.status != http.StatusOK {
-		r.t.Fatalf("post %.200s: %d %s", body, a.status, a.body)
-	}
+	kit.Require(r.t, a.status == http.StatusOK, "post %.200s: %d %s", body, a.status, a.body)
 }
 
 // try sends a request body from any goroutine.
@@ -154,9 +151,7 @@ func (r *rig) try(body string) (status int, err error) {
 func (r *rig) raw(session, query string) string {
 	r.t.Helper()
 	a := r.get("/api/sessions/" + url.PathEscape(session) + "/raw" + query)
-	if a.status != http.StatusOK {
-		r.t.Fatalf("raw %s%s: %d %s", session, query, a.status, a.body)
-	}
+	kit.Require(r.t, a.status == http.StatusOK, "raw %s%s: %d %s", session, query, a.status, a.body)
 	return string(a.body)
 }
 
@@ -164,12 +159,9 @@ func (r *rig) raw(session, query string) string {
 func (r *rig) getJSON(path string, to any) {
 	r.t.Helper()
 	a := r.get(path)
-	if a.status != http.StatusOK {
-		r.t.Fatalf("get %s: %d %s", path, a.status, a.body)
-	}
-	if err := json.Unmarshal(a.body, to); err != nil {
-		r.t.Fatalf("get %s: %v in %s", path, err, a.body)
-	}
+	kit.Require(r.t, a.status == http.StatusOK, "get %s: %d %s", path, a.status, a.body)
+	err := json.Unmarshal(a.body, to)
+	kit.Require(r.t, err == nil, "get %s: %v in %s", path, err, a.body)
 }
 
 // digest as a client decodes it.

@@ -125,9 +125,8 @@ func TestHugeBody(t *testing.T) {
 			res.Body.Close()
 			kit.Equal(t, "status", res.StatusCode, http.StatusRequestEntityTooLarge)
 		}
-		if n := body.taken.Load(); n > 64<<20 {
-			t.Errorf("%d bytes were taken", n)
-		}
+		n := body.taken.Load()
+		kit.Check(t, n <= 64<<20, "%d bytes were taken", n)
 	}
 }
 
@@ -143,9 +142,7 @@ func TestBombs(t *testing.T) {
 		kit.Must(t, w.Close())
 	}
 	for encoding, bomb := range map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes()} {
-		if len(bomb) > 1<<20 {
-			t.Fatalf("the %s bomb is of %d bytes", encoding, len(bomb))
-		}
+		kit.Require(t, len(bomb) <= 1<<20, "the %s bomb is of %d bytes", encoding, len(bomb))
 		kit.Equal(t, encoding, g.attack(encoding, bomb), http.StatusRequestEntityTooLarge)
 	}
 }
@@ -175,9 +172,8 @@ func TestSlowloris(t *testing.T) {
 			begin += "Content-Length: 1000000\r\n\r\n{"
 		}
 		slow.Go(func() {
-			if err := trickle(t.Context(), g.addr, begin); err == nil {
-				t.Error("a slow client was not cut off")
-			}
+			err := trickle(t.Context(), g.addr, begin)
+			kit.Check(t, err != nil, "a slow client was not cut off")
 		})
 	}
 	slow.Wait()
@@ -240,9 +236,8 @@ func TestIdleConnections(t *testing.T) {
 			// The oldest must have been closed by the server: a read ends, and not for time.
 			_ = open[0].SetReadDeadline(time.Now().Add(5 * time.Minute))
 			_, err := open[0].Read(make([]byte, 1))
-			if late, ok := errors.AsType[net.Error](err); err == nil || ok && late.Timeout() {
-				t.Fatalf("an idle connection stays: %v", err)
-			}
+			late, ok := errors.AsType[net.Error](err)
+			kit.Require(t, err != nil && (!ok || !late.Timeout()), "an idle connection stays: %v", err)
 			closed++
 			_ = open[0].Close()
 			open = open[1:]
@@ -251,9 +246,7 @@ func TestIdleConnections(t *testing.T) {
 	for _, conn := range open {
 		_ = conn.Close()
 	}
-	if closed < 1700 {
-		t.Errorf("%d were closed", closed)
-	}
+	kit.Check(t, closed >= 1700, "%d were closed", closed)
 }
 
 // TestDeafListener: a listener that reads nothing is cut off, and delays no other.
@@ -269,9 +262,8 @@ func TestDeafListener(t *testing.T) {
 		owner.post(piece{lines: objects("a", 0, 1)}.body(fmt.Sprint(long, i)))
 	}
 	for i := range 400 {
-		if c := listener.change(); c["session_id"] != fmt.Sprint(long, i) {
-			t.Fatalf("change %d is of another session", i)
-		}
+		c := listener.change()
+		kit.Require(t, c["session_id"] == fmt.Sprint(long, i), "change %d is of another session", i)
 	}
 }
 
@@ -289,7 +281,7 @@ func TestWaitOutlivesRole(t *testing.T) {
 	for range 2 {
 		in, out := io.Pipe()
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, owner.http.URL+"/api/keys", in)
-		must(t, err)
+		kit.Must(t, err)
 		req.Header.Set("X-API-Key", eve.key)
 		defer context.AfterFunc(ctx, func() { _ = out.CloseWithError(ctx.Err()) })()
 		slow.Go(func() {
@@ -305,7 +297,7 @@ func TestWaitOutlivesRole(t *testing.T) {
 	until := func(metric string) {
 		t.Helper()
 		for !strings.Contains(string(owner.get("/metrics").body), metric) {
-			must(t, t.Context().Err())
+			kit.Must(t, t.Context().Err())
 		}
 	}
 	until("ccship_server_slots_busy 2\n")

@@ -45,18 +45,15 @@ func gzipOf(t *testing.T, b []byte) []byte {
 func TestBareClient(t *testing.T) {
 	r := newRig(t)
 	a := r.do("POST", "/api/conversations", map[string]string{"Content-Type": "application/json"}, strings.NewReader(bare))
-	if a.status != 200 || strings.TrimSpace(string(a.body)) != `{"success":true,"entries_stored":2}` {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	kit.Require(t, a.status == 200 && strings.TrimSpace(string(a.body)) == `{"success":true,"entries_stored":2}`,
+		"%d %s", a.status, a.body)
 	r.post(bare) // again changes nothing, and is counted all the same
-	if got, want := r.raw("s", ""), "{\"type\":\"user\"}\n{\"n\":1}\n"; got != want {
-		t.Fatalf("raw %q, want %q", got, want)
-	}
+	got, want := r.raw("s", ""), "{\"type\":\"user\"}\n{\"n\":1}\n"
+	kit.Require(t, got == want, "raw %q, want %q", got, want)
 	// Blank and malformed lines are numbered but not sent.
 	r.post(`{"session_id":"s","entries":[{"line_index":3,"n":3},{"line_index":1,"n":"new"}]}`)
-	if got, want := r.raw("s", ""), "{\"type\":\"user\"}\n{\"n\":\"new\"}\n\n{\"n\":3}\n"; got != want {
-		t.Fatalf("raw %q, want %q", got, want)
-	}
+	got, want = r.raw("s", ""), "{\"type\":\"user\"}\n{\"n\":\"new\"}\n\n{\"n\":3}\n"
+	kit.Require(t, got == want, "raw %q, want %q", got, want)
 	r.post(`{"session_id":"none","entries":[]}`)
 	r.send("GET", "/api/sessions/none", "", 404)
 }
@@ -139,12 +136,10 @@ func TestRefusals(t *testing.T) {
 			var e struct {
 				Error struct{ Code, Message string }
 			}
-			if err := json.Unmarshal(a.body, &e); err != nil {
-				t.Fatalf("%d %q: %v", a.status, a.body, err)
-			}
-			if a.status != c.status || e.Error.Code != c.code || e.Error.Message == "" {
-				t.Errorf("%d %s, want %d %s", a.status, a.body, c.status, c.code)
-			}
+			err := json.Unmarshal(a.body, &e)
+			kit.Require(t, err == nil, "%d %q: %v", a.status, a.body, err)
+			kit.Check(t, a.status == c.status && e.Error.Code == c.code && e.Error.Message != "", "%d %s, want %d %s",
+				a.status, a.body, c.status, c.code)
 		})
 	}
 	var list struct{ Sessions []any }
@@ -180,9 +175,7 @@ func TestEncodings(t *testing.T) {
 		// A reader of unknown length is sent chunked.
 		a := r.do("POST", "/api/conversations", map[string]string{"Content-Encoding": c.encoding},
 			io.MultiReader(bytes.NewReader(c.body)))
-		if a.status != 200 {
-			t.Fatalf("%s: %d %s", c.encoding, a.status, a.body)
-		}
+		kit.Require(t, a.status == 200, "%s: %d %s", c.encoding, a.status, a.body)
 		kit.Equal(t, c.encoding, r.raw(c.session, ""), c.want)
 	}
 }
@@ -215,14 +208,10 @@ func TestConcurrentRepeats(t *testing.T) {
 // protocol's, and what is acknowledged is there.
 func FuzzIngest(f *testing.F) {
 	names, err := filepath.Glob("../../e2e/testdata/wire/*.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Require(f, err == nil, "%v", err)
 	for _, name := range names {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		kit.Require(f, err == nil, "%v", err)
 		f.Add(b, "")
 	}
 	f.Add([]byte(bare), "gzip")
@@ -271,9 +260,7 @@ func checkStored(t *testing.T, r *rig, body, answer []byte) {
 		return
 	}
 	snap, err := r.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: sent.SessionID})
-	if err != nil {
-		t.Fatalf("session %q was acknowledged: %v", sent.SessionID, err)
-	}
+	kit.Require(t, err == nil, "session %q was acknowledged: %v", sent.SessionID, err)
 	kit.Must(t, snap.Close())
 }
 
@@ -336,16 +323,14 @@ func TestArtifactsRefused(t *testing.T) {
 	for name, c := range refusals() {
 		t.Run(name, func(t *testing.T) {
 			a := r.do("POST", c.path, nil, strings.NewReader(c.body))
-			if a.status != c.status || !strings.Contains(string(a.body), `"`+c.code+`"`) {
-				t.Errorf("%d %.300s", a.status, a.body)
-			}
+			kit.Check(t, a.status == c.status && strings.Contains(string(a.body), `"`+c.code+`"`), "%d %.300s", a.status,
+				a.body)
 		})
 	}
 	kit.Equal(t, "rows of what was refused", r.count("streams")+r.count("documents")+r.count("blobs"), 0)
 	bomb := zstdOf(t, bytes.Repeat([]byte{' '}, 64<<20))
 	for path, method := range map[string]string{"/api/documents": "POST", fmt.Sprintf("/api/blobs/%x?offset=0", sha256.Sum256(nil)): "PUT"} {
-		if a := r.do(method, path, map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(bomb)); a.status != 413 {
-			t.Errorf("%s: a bomb: %d %.200s", path, a.status, a.body)
-		}
+		a := r.do(method, path, map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(bomb))
+		kit.Check(t, a.status == 413, "%s: a bomb: %d %.200s", path, a.status, a.body)
 	}
 }

@@ -42,9 +42,7 @@ type conflict struct {
 func (d *writes) post(path, body string) (int, conflict) {
 	d.r.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, d.r.http.URL+path, strings.NewReader(body))
-	if err != nil {
-		d.r.t.Fatal(err)
-	}
+	kit.Require(d.r.t, err == nil, "%v", err)
 	req.Header.Set("X-API-Key", d.r.key)
 	req.Header.Set("Ccship-Writer", strings.TrimSpace(d.incarnation+" "+d.count+" "+d.store+" "+d.token))
 	resp := kit.Try(http.DefaultClient.Do(req)).Must(d.r.t)
@@ -89,9 +87,8 @@ func TestLedger(t *testing.T) {
 		}
 	}
 	r.getJSON("/api/ledger?machine=m1", &l)
-	if l.Store != a.store || l.Count != 2 || len(l.Changed) != 2 || l.Changed[0].SessionID != "s" {
-		t.Errorf("ledger %+v", l)
-	}
+	kit.Check(t, l.Store == a.store && l.Count == 2 && len(l.Changed) == 2 && l.Changed[0].SessionID == "s",
+		"ledger %+v", l)
 }
 
 // TestCopy: a clone under a name of its own gets the lines that both have, without sending them.
@@ -102,18 +99,15 @@ func TestCopy(t *testing.T) {
 	a.post("/api/conversations", piece{gen: 1, rewound: 4, first: 4, lines: objects("y", 4, 8)}.body("s"))
 	clone := &writes{r: r, incarnation: "b", count: "0"}
 	body := fmt.Sprintf(`{"from_machine":"m1","to_machine":"m2","host":"laptop (2)","epoch":"e","lines":%d}`, 6)
-	if status, c := clone.post("/api/sessions/s/copy", body); status != http.StatusOK || clone.count == "0" {
-		t.Fatalf("%d %+v", status, c)
-	}
+	status, c := clone.post("/api/sessions/s/copy", body)
+	kit.Require(t, status == http.StatusOK && clone.count != "0", "%d %+v", status, c)
 	want := r.raw("s", "?machine=m1")
 	got := r.raw("s", "?machine=m2")
 	kit.Equal(t, "copied … of "+want, got, strings.Join(strings.SplitAfter(want, "\n")[:6], ""))
-	if status, c := clone.post("/api/sessions/none/copy", body); status != http.StatusNotFound {
-		t.Errorf("an unknown session: %d %+v", status, c)
-	}
-	if status, c := clone.post("/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m1","epoch":"e","lines":1}`); status != http.StatusBadRequest {
-		t.Errorf("onto itself: %d %+v", status, c)
-	}
+	status, c = clone.post("/api/sessions/none/copy", body)
+	kit.Check(t, status == http.StatusNotFound, "an unknown session: %d %+v", status, c)
+	status, c = clone.post("/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m1","epoch":"e","lines":1}`)
+	kit.Check(t, status == http.StatusBadRequest, "onto itself: %d %+v", status, c)
 }
 
 // TestReplaced: what an older client overwrote can be read.
@@ -173,9 +167,8 @@ func TestClientBeforeTheLedger(t *testing.T) {
 	}
 	r.getJSON("/api/ledger?machine=000102030405060708090a0b0c0d0e0f&since=0", &at)
 	d.store, d.count = at.Store, strconv.FormatInt(at.Count, 10)
-	if status, c := d.post("/api/conversations", next); status != http.StatusOK {
-		t.Errorf("and once it knows the ledger: %d %+v", status, c)
-	}
+	status, c := d.post("/api/conversations", next)
+	kit.Check(t, status == http.StatusOK, "and once it knows the ledger: %d %+v", status, c)
 	kit.Equal(t, "then", r.raw(session, ""), rewound+`{"type":"user","uuid":"u5"}`+"\n")
 }
 
@@ -195,9 +188,8 @@ func TestStolenKey(t *testing.T) {
 	_, secret, _ := strings.Cut(link.URL, "/s/")
 	_, ticket, _ := strings.Cut(decode[made](t, eve.send("POST", "/api/tickets", `{}`, http.StatusCreated)).URL, "ticket=")
 	access := auth.New(first.store, discard())
-	if _, err := access.CheckShareLink(t.Context(), "r", secret); err != nil {
-		t.Fatalf("link %q: %v", link.URL, err)
-	}
+	_, err := access.CheckShareLink(t.Context(), "r", secret)
+	kit.Require(t, err == nil, "link %q: %v", link.URL, err)
 
 	type ended struct {
 		Keys, Users     []string

@@ -133,9 +133,7 @@ func TestMaxRequests(t *testing.T) {
 		wg.Go(func() {
 			for i := range 10 {
 				a, err := r.try(piece{first: int64(i), lines: objects("a", i, i+1)}.body(fmt.Sprint("s", c)))
-				if err != nil || a != 200 {
-					t.Errorf("status %d, %v", a, err)
-				}
+				kit.Check(t, err == nil && a == 200, "status %d, %v", a, err)
 			}
 		})
 	}
@@ -333,7 +331,6 @@ func TestReplacedIsBounded(t *testing.T) {
 			t.Errorf("neither a record nor its length: %+v", e)
 		}
 	}
-	if len(page.Entries) != times-1 || whole != 3 || page.Next != nil {
-		t.Errorf("%d replaced ones, %d of them whole, next %v", len(page.Entries), whole, page.Next)
-	}
+	kit.Check(t, len(page.Entries) == times-1 && whole == 3 && page.Next == nil,
+		"%d replaced ones, %d of them whole, next %v", len(page.Entries), whole, page.Next)
 }

@@ -76,9 +76,8 @@ func TestMask(t *testing.T) {
 	kit.Equal(t, "answer", strings.TrimSpace(string(sent.body)), `{"lines":1,"checkpoints":1,"files":2}`)
 	ann.send("POST", path, body, 200)
 	owner.waitDerived()
-	if found := ann.leaks(); found != nil {
-		t.Errorf("still there in %q", found)
-	}
+	found := ann.leaks()
+	kit.Check(t, found == nil, "still there in %q", found)
 	kit.Equal(t, "of bob's answers … leak before", len(bob.leaks()), before)
 	kit.Equal(t, "the first generation is", ann.raw("s", "?generation=0"),
 		strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n")
@@ -87,12 +86,10 @@ func TestMask(t *testing.T) {
 	if strings.Count(notes, "session_id") != 1 || !strings.Contains(notes, `"by":"ann"`) || !strings.Contains(notes, `"files":2`) {
 		t.Errorf("noted %s", notes)
 	}
-	if notes := string(bob.get("/api/maskings").body); strings.Contains(notes, "session_id") {
-		t.Errorf("bob sees %s", notes)
-	}
-	if _, now := owner.audit(); now != problems {
-		t.Errorf("the audit finds %s", now)
-	}
+	notes = string(bob.get("/api/maskings").body)
+	kit.Check(t, !strings.Contains(notes, "session_id"), "bob sees %s", notes)
+	_, now := owner.audit()
+	kit.Check(t, now == problems, "the audit finds %s", now)
 }
 
 // TestMaskedByServer: digests list the lines that the server masked by itself, in each view that has them, and a daemon
@@ -108,28 +105,23 @@ func TestMaskedByServer(t *testing.T) {
 			Tokens: []server.Token{{Start: strings.Index(clear, secret), Text: token}}})
 	}
 	kit.Must(t, snap.Close())
-	if done, err := r.store.Mask(t.Context(), m); err != nil || done.Lines != 2 {
-		t.Fatal(done, err)
-	}
+	done, err := r.store.Mask(t.Context(), m)
+	kit.Require(t, err == nil && done.Lines == 2, "%v %v", done, err)
 	for _, path := range []string{"/api/sessions/s/digest", "/api/sessions/s/digest?epochs=all"} {
 		body := string(r.get(path).body)
-		if !strings.Contains(body, `"masked":[1,2]`) || !strings.Contains(body, `"masked":[1]`) {
-			t.Errorf("%s: %s", path, body)
-		}
+		kit.Check(t, strings.Contains(body, `"masked":[1,2]`) && strings.Contains(body, `"masked":[1]`), "%s: %s", path,
+			body)
 	}
 	r.post(piece{lines: []string{`{"n":0}`, clear}}.body("s"))
 	r.post(piece{epoch: "e2", machine: "m1", lines: []string{`{"n":0}`, clear}}.body("s"))
 	kit.Equal(t, "sent again", strings.Count(string(r.get("/api/sessions/s/digest?epochs=all").body), `"masked":[1]`),
 		2)
-	if strings.Contains(r.raw("s", ""), secret) {
-		t.Error("the secret is back")
-	}
+	kit.Check(t, !strings.Contains(r.raw("s", ""), secret), "the secret is back")
 	r.send("POST", "/api/sessions/s/copy", `{"from_machine":"m1","to_machine":"m2","epoch":"copy","lines":2}`, 200)
 	r.post(piece{machine: "m2", epoch: "later", lines: []string{`{"n":0}`, clear}}.body("s"))
 	body := string(r.get("/api/sessions/s/digest?epochs=all&machine=m2").body)
-	if strings.Count(body, `"masked":[1]`) != 2 || strings.Contains(r.raw("s", "?machine=m2"), secret) {
-		t.Errorf("a copy: %s", body)
-	}
+	kit.Check(t, strings.Count(body, `"masked":[1]`) == 2 && !strings.Contains(r.raw("s", "?machine=m2"), secret),
+		"a copy: %s", body)
 }
 
 // TestMaskUTF16: a token is put into a file in UTF-16 as it is sent, and nowhere into a line, which would be none then.
@@ -187,9 +179,7 @@ func TestAudit(t *testing.T) {
 	r.post(whole("s", 1, 1, `{"a":0}`, `{"b":1}`))
 	r.post(bare)
 	a, found := r.audit()
-	if found != "" || a.Streams != 2 || a.Generations != 3 {
-		t.Fatalf("%+v, found %q", a, found)
-	}
+	kit.Require(t, found == "" && a.Streams == 2 && a.Generations == 3, "%+v, found %q", a, found)
 	tests := []struct{ name, sql, undo, want string }{
 		{"an object is none", `UPDATE lines SET raw = CAST('{"a":' AS BLOB) WHERE line = 2`,
 			`UPDATE lines SET raw = CAST('{"a":2}' AS BLOB) WHERE line = 2`, "line 3 is no JSON object any more"},
@@ -207,7 +197,6 @@ func TestAudit(t *testing.T) {
 			}
 		}
 	}
-	if _, found := r.audit(); found != "" {
-		t.Errorf("put right again: found %q", found)
-	}
+	_, found = r.audit()
+	kit.Check(t, found == "", "put right again: found %q", found)
 }

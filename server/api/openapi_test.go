@@ -41,9 +41,7 @@ func TestOpenAPIRoutes(t *testing.T) {
 	}
 	slices.Sort(described)
 	slices.Sort(served)
-	if !slices.Equal(described, served) {
-		t.Errorf("described %q\nserved    %q", described, served)
-	}
+	kit.Check(t, slices.Equal(described, served), "described %q\nserved    %q", described, served)
 }
 
 // SetLinkRequestsStale sets how long it is believed whether link requests wait.
@@ -59,9 +57,8 @@ func TestPartsOfStore(t *testing.T) {
 		parts = append(parts, field.Type)
 	}
 	for _, part := range parts {
-		if n := part.NumMethod(); n > 15 || n == 0 {
-			t.Errorf("%v has %d methods, at most 15", part, n)
-		}
+		n := part.NumMethod()
+		kit.Check(t, n <= 15 && n != 0, "%v has %d methods, at most 15", part, n)
 	}
 }
 
@@ -114,9 +111,8 @@ func TestAnswers(t *testing.T) {
 			}), test.accept)
 			kit.Equal(t, "compressed with", resp.Header.Get("Content-Encoding"), test.compressed)
 			kit.Equal(t, fmt.Sprint("bytes arrived, want ", len(test.text)), text, test.text)
-			if test.compressed != "" && !strings.Contains(resp.Header.Get("Vary"), "Accept-Encoding") {
-				t.Error("a cache is not told that the answer depends on Accept-Encoding")
-			}
+			kit.Check(t, test.compressed == "" || strings.Contains(resp.Header.Get("Vary"), "Accept-Encoding"),
+				"a cache is not told that the answer depends on Accept-Encoding")
 		})
 	}
 }

@@ -27,9 +27,7 @@ func TestMetrics(t *testing.T) {
 	text := string(r.get("/metrics").body)
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if !strings.HasPrefix(line, "# ") && !sample.MatchString(line) {
-			t.Errorf("no sample: %q", line)
-		}
+		kit.Check(t, strings.HasPrefix(line, "# ") || sample.MatchString(line), "no sample: %q", line)
 	}
 	for _, want := range []string{
 		"ccship_server_ingested_entries_total 2\n", "ccship_server_ingested_bytes_total 16\n",
@@ -42,9 +40,8 @@ func TestMetrics(t *testing.T) {
 	} {
 		kit.Has(t, "is missing", text, want)
 	}
-	if strings.Contains(text, "/api/sessions/none") || strings.Contains(text, "/no/such/page") {
-		t.Error("what was asked for is a label")
-	}
+	kit.Check(t, !strings.Contains(text, "/api/sessions/none") && !strings.Contains(text, "/no/such/page"),
+		"what was asked for is a label")
 	kit.Equal(t, "a metric is declared more than once", strings.Count(text, "# TYPE ccship_server_requests_total "), 1)
 }
 
@@ -91,21 +88,16 @@ func TestLog(t *testing.T) {
 	link := r.send("POST", "/api/tickets", `{}`, 201)
 	r.as("ccs_wrong").get("/api/me")
 	text := book.String()
-	if id := a.header.Get("X-Request-Id"); id == "" || !strings.Contains(text, `"request":"`+id+`"`) {
-		t.Errorf("request %q is not in the log", id)
-	}
+	id := a.header.Get("X-Request-Id")
+	kit.Check(t, id != "" && strings.Contains(text, `"request":"`+id+`"`), "request %q is not in the log", id)
 	key := decode[struct{ Key string }](t, made).Key
 	ticket := decode[struct{ URL string }](t, link).URL
 	_, ticket, _ = strings.Cut(ticket, "ticket=")
 	for _, secret := range []string{"sesame", r.key, key, ticket, "ccs_"} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%q is in the log", secret)
-		}
+		kit.Check(t, !strings.Contains(text, secret), "%q is in the log", secret)
 	}
 	for line := range strings.Lines(text) {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("no JSON: %s", line)
-		}
+		kit.Check(t, json.Valid([]byte(line)), "no JSON: %s", line)
 	}
 }
 
@@ -123,13 +115,10 @@ func TestBasePath(t *testing.T) {
 	if a := r.get("/some/base"); a.status != 200 || string(a.body) != "page /" { // redirected
 		t.Errorf("the base itself: %d %q", a.status, a.body)
 	}
-	if got := string(r.get("/some/base/a%2Fb").body); got != "page /a/b" {
-		t.Errorf("%q", got)
-	}
+	got := string(r.get("/some/base/a%2Fb").body)
+	kit.Check(t, got == "page /a/b", "%q", got)
 	link := decode[struct{ URL string }](t, r.send("POST", "/some/base/api/tickets", `{}`, 201)).URL
-	if !strings.HasPrefix(link, r.http.URL+"/some/base/login?ticket=") {
-		t.Errorf("the link is %s", link)
-	}
+	kit.Check(t, strings.HasPrefix(link, r.http.URL+"/some/base/login?ticket="), "the link is %s", link)
 }
 
 // TestHosts: with a public address other names are refused, so that no page can have one of its own point here.
@@ -142,15 +131,12 @@ func TestHosts(t *testing.T) {
 		"ccship.example.org": 200, "CCSHIP.example.org:443": 200, "ccship.example.org.": 200, "127.0.0.1:5000": 200, "[::1]": 200, "[::1]:80": 200,
 		"localhost": 200, "evil.example.org": 421, "ccship.example.org.evil.org": 421, "127.0.0.1.evil.org": 421, "": 421, "10.0.0.1": 421,
 	} {
-		if got := r.statusAs(host, "/api/me"); got != want && host != "" {
-			t.Errorf("host %q: %d, want %d", host, got, want)
-		}
+		got := r.statusAs(host, "/api/me")
+		kit.Check(t, got == want || host == "", "host %q: %d, want %d", host, got, want)
 	}
 	kit.Equal(t, "health", r.statusAs("evil.example.org", "/healthz"), 200)
 	link := decode[struct{ URL string }](t, r.send("POST", "/api/tickets", `{}`, 201)).URL
-	if !strings.HasPrefix(link, "https://ccship.example.org/login?ticket=") {
-		t.Errorf("the link is %s", link)
-	}
+	kit.Check(t, strings.HasPrefix(link, "https://ccship.example.org/login?ticket="), "the link is %s", link)
 }
 
 // statusAs asks with a Host header.

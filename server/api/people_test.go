@@ -42,9 +42,8 @@ func (r *rig) send(method, path, body string, want int) answer {
 func decode[T any](t testing.TB, a answer) T {
 	t.Helper()
 	var v T
-	if err := json.Unmarshal(a.body, &v); err != nil {
-		t.Fatalf("%v in %s", err, a.body)
-	}
+	err := json.Unmarshal(a.body, &v)
+	kit.Require(t, err == nil, "%v in %s", err, a.body)
 	return v
 }
 
@@ -84,9 +83,8 @@ func TestOthersSessions(t *testing.T) {
 			"/api/drops": `"drops":[]`, "/api/drops?session=anns": `"drops":[]`, "/api/forgotten": `"forgotten":[]`,
 			"/api/sessions?user=ann": `"sessions":[]`, "/api/sessions?user=nobody": `"sessions":[]`,
 		} {
-			if a := r.get(path); a.status != 200 || !strings.Contains(string(a.body), nothing) {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
-			}
+			a := r.get(path)
+			kit.Check(t, a.status == 200 && strings.Contains(string(a.body), nothing), "%s: %d %s", path, a.status, a.body)
 		}
 		a := r.send("POST", "/api/digests", `{"sessions":[{"session_id":"anns"},{"session_id":"none"}],"epochs":"all"}`, 200)
 		kit.Equal(t, fmt.Sprintf("digests: %s", a.body), strings.Count(string(a.body), `"code":"not_found"`), 2)
@@ -179,9 +177,7 @@ func TestKeyLife(t *testing.T) {
 		User struct{ Name string }
 		Key  struct{ Name string }
 	}](t, laptop.send("GET", "/api/me", "", 200))
-	if me.User.Name != "ann" || me.Key.Name != "my laptop" {
-		t.Errorf("me is %+v", me)
-	}
+	kit.Check(t, me.User.Name == "ann" && me.Key.Name == "my laptop", "me is %+v", me)
 	path := "/api/keys/" + url.PathEscape("my laptop")
 	second := decode[made](t, ann.send("POST", path+"/rotate", `{"grace":"1h"}`, 200))
 	for _, key := range []string{first.Key, second.Key} {
@@ -210,19 +206,15 @@ func TestTicket(t *testing.T) {
 	access := auth.New(owner.store, discard())
 	link := decode[struct{ URL string }](t, ann.send("POST", "/api/tickets", `{"ttl":"1m"}`, http.StatusCreated)).URL
 	u, err := url.Parse(link)
-	if err != nil || u.Host != owner.http.Listener.Addr().String() || u.Path != "/login" {
-		t.Fatalf("the link is %q, %v", link, err)
-	}
+	kit.Require(t, err == nil && u.Host == owner.http.Listener.Addr().String() && u.Path == "/login",
+		"the link is %q, %v", link, err)
 	ticket := u.Query().Get("ticket")
 	token, login, err := access.LoginWithTicket(t.Context(), "r", ticket)
-	if err != nil || login.User.Name != "ann" || login.Key == 0 {
-		t.Fatalf("login %+v, %v", login, err)
-	}
+	kit.Require(t, err == nil && login.User.Name == "ann" && login.Key != 0, "login %+v, %v", login, err)
 	kit.Err(t, "a second time", auth.ErrUnauthorized)(access.LoginWithTicket(t.Context(), "r", ticket))
 	other := auth.New(owner.store, discard()) // another server, or the same after a restart
-	if l, err := other.Check(t.Context(), token); err != nil || l.User.Name != "ann" {
-		t.Errorf("check says %+v, %v", l, err)
-	}
+	l, err := other.Check(t.Context(), token)
+	kit.Check(t, err == nil && l.User.Name == "ann", "check says %+v, %v", l, err)
 	owner.send("PATCH", "/api/users/ann", `{"disabled":true}`, 200)
 	kit.Err(t, "of a disabled user", auth.ErrUnauthorized)(access.Check(t.Context(), token))
 	owner.send("PATCH", "/api/users/ann", `{"disabled":false}`, 200)
@@ -247,9 +239,7 @@ func TestTicketOfKey(t *testing.T) {
 		kit.Err(t, "ticket "+forged, auth.ErrUnauthorized)(access.LoginWithTicket(t.Context(), "r", forged))
 	}
 	keys, err := owner.store.Keys(t.Context(), login.User.ID)
-	if err != nil || len(keys) != 1 {
-		t.Fatalf("keys %+v, %v", keys, err)
-	}
+	kit.Require(t, err == nil && len(keys) == 1, "keys %+v, %v", keys, err)
 	kit.Try(owner.store.RevokeKey(t.Context(), keys[0].Name, time.Now())).Must(t)
 	kit.Err(t, "a login by a link that was asked for with a key since revoked",
 		auth.ErrUnauthorized)(access.Check(t.Context(), token))
@@ -260,9 +250,7 @@ func TestLogin(t *testing.T) {
 	owner := newRig(t)
 	access := auth.New(owner.store, discard())
 	token, login, err := access.Login(t.Context(), "r", owner.key)
-	if err != nil || login.User.Name != "owner" || login.Key == 0 {
-		t.Fatalf("login %+v, %v", login, err)
-	}
+	kit.Require(t, err == nil && login.User.Name == "owner" && login.Key != 0, "login %+v, %v", login, err)
 	kit.Try(access.Check(t.Context(), token)).Must(t)
 	kit.Try(owner.store.RevokeKey(t.Context(), "test", time.Now())).Must(t)
 	kit.Err(t, "after its key was revoked", auth.ErrUnauthorized)(access.Check(t.Context(), token))
@@ -294,9 +282,8 @@ func TestTooManyWrongKeys(t *testing.T) {
 	r := newRig(t)
 	r.send("GET", "/api/me", "", 200)
 	wrong := r.as("ccs_wrong")
-	if n := wrong.untilTooMany("GET", "/api/me", ""); n < 10 {
-		t.Errorf("%d wrong keys are too many", n)
-	}
+	n := wrong.untilTooMany("GET", "/api/me", "")
+	kit.Check(t, n >= 10, "%d wrong keys are too many", n)
 	wrong.untilTooMany("GET", "/metrics", "")
 	r.send("GET", "/api/me", "", 200)
 	r.as("").send("GET", "/api/me", "", http.StatusUnauthorized)
@@ -306,8 +293,7 @@ func TestTooManyWrongKeys(t *testing.T) {
 func TestUserRate(t *testing.T) {
 	owner := newRig(t, func(s *api.Server) { s.Rates = limit.NewRates(5) })
 	ann, bob := owner.person("ann", server.Member), owner.person("bob", server.Member)
-	if n := ann.untilTooMany("POST", "/api/conversations", piece{lines: objects("a", 0, 1)}.body("s")); n < 5 {
-		t.Errorf("%d requests are too many, 5 a minute are allowed", n)
-	}
+	n := ann.untilTooMany("POST", "/api/conversations", piece{lines: objects("a", 0, 1)}.body("s"))
+	kit.Check(t, n >= 5, "%d requests are too many, 5 a minute are allowed", n)
 	bob.post(piece{lines: objects("b", 0, 1)}.body("s"))
 }

@@ -105,9 +105,8 @@ func TestEntries(t *testing.T) {
 	want := `{"session_id":"s","machine":"m","epoch":"e","generation":0,"next":1,"cursor":"0.1.1.e","entries":[` +
 		`{"line_index":0,"generation":0,"kind":"object","record":{"html":"<&>",  "lone":"\ud800"}},` +
 		`{"line_index":1,"generation":0,"kind":"opaque","data":""}]}`
-	if got := strings.TrimSpace(string(a.body)); got != want || !json.Valid(a.body) {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	got := strings.TrimSpace(string(a.body))
+	kit.Check(t, got == want && json.Valid(a.body), "got  %s\nwant %s", got, want)
 	a = r.get("/api/sessions/s/entries?after=1")
 	if got := string(a.body); !strings.Contains(got, `"next":null`) || !strings.Contains(got, `"record":{"b":2}}]`) {
 		t.Errorf("second page %s", got)
@@ -136,17 +135,12 @@ func TestDigestQueries(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 4)}.body("s"))
 	r.post(piece{gen: 1, rewound: 3, first: 3, lines: objects("b", 3, 4)}.body("s"))
 	d := r.digest("s", "?generation=0")
-	if len(d.Generations) != 1 || d.Generations[0].Generation != 0 || d.LineHashes != nil {
-		t.Errorf("%+v", d)
-	}
+	kit.Check(t, len(d.Generations) == 1 && d.Generations[0].Generation == 0 && d.LineHashes == nil, "%+v", d)
 	d = r.digest("s", "?generation=1&from=2&to=4")
 	want := []string{sha("{\"a\":2}\n"), sha("{\"b\":3}\n")}
-	if len(d.LineHashes) != 2 || *d.LineHashes[0] != want[0] || *d.LineHashes[1] != want[1] {
-		t.Errorf("%+v", d)
-	}
-	if d = r.digest("s", "?generation=1&from=1"); len(d.LineHashes) != 3 {
-		t.Errorf("%d hashes from line 1 on", len(d.LineHashes))
-	}
+	kit.Check(t, len(d.LineHashes) == 2 && *d.LineHashes[0] == want[0] && *d.LineHashes[1] == want[1], "%+v", d)
+	d = r.digest("s", "?generation=1&from=1")
+	kit.Check(t, len(d.LineHashes) == 3, "%d hashes from line 1 on", len(d.LineHashes))
 	for _, q := range []string{"?from=3&to=2", "?from=0&to=10001", "?from=x", "?generation=-1"} {
 		r.send("GET", "/api/sessions/s/digest"+q, "", 400)
 	}
@@ -177,9 +171,8 @@ func TestRestart(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 3)}.body("s"))
 	r.stop()
 	r.start()
-	if got, want := r.raw("s", ""), file(objects("a", 0, 3)); got != want {
-		t.Errorf("raw %q, want %q", got, want)
-	}
+	got, want := r.raw("s", ""), file(objects("a", 0, 3))
+	kit.Check(t, got == want, "raw %q, want %q", got, want)
 }
 
 // TestMostIsBounded: how much of a line is wanted is a whole number from 0, however large; it opens no session that the
@@ -202,9 +195,7 @@ func TestMostIsBounded(t *testing.T) {
 	for _, query := range []string{"most=1", "most=1&replaced=1", "cursor=" + page.Cursor, "most=1&cursor=" + page.Cursor} {
 		bob.send("GET", "/api/sessions/s/entries?"+query, "", 404)
 	}
-	if page.Cursor == "" {
-		t.Error("no cursor")
-	}
+	kit.Check(t, page.Cursor != "", "no cursor")
 }
 
 // reads requests every response that has times, and wants success.
@@ -283,9 +274,8 @@ func TestPageCost(t *testing.T) {
 		res := httptest.NewRecorder()
 		handler.ServeHTTP(res, req)
 		var d digest
-		if err := json.Unmarshal(res.Body.Bytes(), &d); err != nil || res.Code != http.StatusOK {
-			t.Fatalf("%q: %d %s", query, res.Code, res.Body)
-		}
+		err := json.Unmarshal(res.Body.Bytes(), &d)
+		kit.Require(t, err == nil && res.Code == http.StatusOK, "%q: %d %s", query, res.Code, res.Body)
 		if got := counting.lines.Load(); got != want || (len(d.Generations) > 0) != (query == "") {
 			t.Errorf("%q: %d lines read, want %d; %d generations", query, got, want, len(d.Generations))
 		}

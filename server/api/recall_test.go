@@ -117,9 +117,8 @@ func TestExport(t *testing.T) {
 	doc := decode[struct {
 		Entries []struct{ Kind string }
 	}](t, r.get(path+"?format=json"))
-	if len(doc.Entries) != 3 || doc.Entries[0].Kind != "object" || doc.Entries[2].Kind != "opaque" {
-		t.Errorf("%+v", doc)
-	}
+	kit.Check(t, len(doc.Entries) == 3 && doc.Entries[0].Kind == "object" && doc.Entries[2].Kind == "opaque", "%+v",
+		doc)
 	for format, want := range map[string]int{"md": 404, "html": 404, "exe": 400} {
 		r.send("GET", path+"?format="+format, "", want)
 	}
@@ -194,9 +193,8 @@ func TestShadowing(t *testing.T) {
 			}
 			a := owner.get(p)
 			for _, want := range []string{`"code":"ambiguous"`, `"user":"ann"`, `"user":"bob"`, `"choices"`} {
-				if a.status != http.StatusConflict || !strings.Contains(string(a.body), want) {
-					t.Errorf("%s: %d %s, want 409 with %s", p, a.status, a.body, want)
-				}
+				kit.Check(t, a.status == http.StatusConflict && strings.Contains(string(a.body), want),
+					"%s: %d %s, want 409 with %s", p, a.status, a.body, want)
 			}
 		}
 		for name, r := range map[string]*rig{"ann": ann, "bob": bob} {
@@ -210,9 +208,8 @@ func TestShadowing(t *testing.T) {
 				t.Errorf("%s of %s has something of %s: %s", path, name, other, own.body)
 			}
 			a := r.get(withQuery(path, "user="+other))
-			if strings.Contains(string(a.body), other) && a.status == 200 {
-				t.Errorf("%s shows %s what is %s's: %s", path, name, other, a.body)
-			}
+			kit.Check(t, !strings.Contains(string(a.body), other) || a.status != 200, "%s shows %s what is %s's: %s", path,
+				name, other, a.body)
 		}
 	}
 }
@@ -222,9 +219,8 @@ func TestShadowedChanges(t *testing.T) {
 	owner, ann, bob := shadowed(t)
 	a := owner.send("POST", "/api/digests", `{"sessions":[{"session_id":"s","machine":"m1"},{"session_id":"s","user":"ann"},`+
 		`{"session_id":"s","user":"@me"}]}`, 200)
-	if n := strings.Count(string(a.body), `"ambiguous"`); n != 1 || strings.Count(string(a.body), `"not_found"`) != 1 {
-		t.Errorf("digests: %s", a.body)
-	}
+	n := strings.Count(string(a.body), `"ambiguous"`)
+	kit.Check(t, n == 1 && strings.Count(string(a.body), `"not_found"`) == 1, "digests: %s", a.body)
 	owner.send("POST", "/api/sessions/s/documents", `{"path":"x.md"}`, http.StatusConflict)
 	owner.send("POST", "/api/sessions/s/documents?user=ann", `{"path":"x.md"}`, http.StatusAccepted)
 	for name, want := range map[string]int{"ann": 1, "bob": 0} {

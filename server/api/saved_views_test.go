@@ -66,9 +66,8 @@ func TestSavedViews(t *testing.T) {
 	owner.send("DELETE", path("Words"), "", http.StatusNotFound)
 	ann.send("DELETE", path("Anchors / ü"), "", http.StatusOK)
 	ann.send("PUT", path("Words"), `{"query":"tag=x"}`, http.StatusOK)
-	if got := saved(ann, ""); len(got) != 3 || got["Words"].Page != "sessions" || got["Words"].Query != "tag=x" {
-		t.Errorf("%+v", got)
-	}
+	got := saved(ann, "")
+	kit.Check(t, len(got) == 3 && got["Words"].Page == "sessions" && got["Words"].Query == "tag=x", "%+v", got)
 }
 
 type shareLink struct {
@@ -126,9 +125,8 @@ func TestShareLinks(t *testing.T) {
 	works := func(secret string, want bool) {
 		t.Helper()
 		_, err := access.CheckShareLink(t.Context(), "here", secret)
-		if want && err != nil || !want && !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("%v, want it to work: %v", err, want)
-		}
+		kit.Check(t, (!want || err == nil) && (want || errors.Is(err, server.ErrNotFound)), "%v, want it to work: %v",
+			err, want)
 	}
 	works(secret, true)
 	works(secret[1:], false)
@@ -229,9 +227,8 @@ func TestRetentionOfASession(t *testing.T) {
 	}
 	for path, want := range map[string]int{"digest": 200, "entries": 200, "raw": 409} {
 		a := r.get("/api/sessions/gone/" + path)
-		if a.status != want || path == "raw" && !strings.Contains(string(a.body), "retired by policy") {
-			t.Errorf("%s of a dropped session: %d %s", path, a.status, a.body)
-		}
+		kit.Check(t, a.status == want && (path != "raw" || strings.Contains(string(a.body), "retired by policy")),
+			"%s of a dropped session: %d %s", path, a.status, a.body)
 	}
 	if a := r.get("/api/sessions"); a.status != http.StatusOK || strings.Count(string(a.body), `"session_id":"gone"`) != 1 {
 		t.Errorf("the list: %d %s", a.status, a.body)

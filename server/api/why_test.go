@@ -59,9 +59,8 @@ func TestWhy(t *testing.T) {
 	short := func(text string) string {
 		t.Helper()
 		var a struct{ Commits []provenance.Answer }
-		if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Commits) != 1 {
-			t.Fatalf("%v: %s", err, text)
-		}
+		err := json.Unmarshal([]byte(text), &a)
+		kit.Require(t, err == nil && len(a.Commits) == 1, "%v: %s", err, text)
 		out := fmt.Sprint(a.Commits[0].Added)
 		for _, s := range a.Commits[0].Sessions {
 			out += fmt.Sprintf(" %s %s own %t %d by path %t:", s.SessionID, s.User, s.Own, s.Lines, s.ByPath)
@@ -76,9 +75,8 @@ func TestWhy(t *testing.T) {
 		ann:   `4 anns ann own true 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
 		owner: `4 anns ann own false 3 by path false: 0 "write anns" 3 true map[by_hand:1]`,
 	} {
-		if got := short(ask(r, "")); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		got := short(ask(r, ""))
+		kit.Check(t, got == want, "%s, want %s", got, want)
 	}
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"ph"}`, 201)
 	kit.Has(t, "shared", short(ask(bob, "")), "anns ann own false 3")

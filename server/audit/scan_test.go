@@ -22,8 +22,7 @@ import (
 // no answer holds one.
 func TestArtifacts(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	st, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	st := kit.Try(sqlite.Open(ctx, filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
 	text, secret := planted.Plant(rand.New(rand.NewPCG(1, 1)), planted.Kinds()["github-pat"])
 	text = "before\n" + text + "\nafter\n"
@@ -55,16 +54,13 @@ func TestArtifacts(t *testing.T) {
 	masker, err := redact.New(redact.NewKey())
 	must(err)
 	read, err := ScanSecrets(ctx, st, masker, func(f SecretFinding) {
-		if found = append(found, f.Place); f.Line != -1 || f.Secrets != 1 || strings.Contains(fmt.Sprintf("%+v", f), secret) {
-			t.Errorf("%+v", f)
-		}
+		found = append(found, f.Place)
+		kit.Check(t, f.Line == -1 && f.Secrets == 1 && !strings.Contains(fmt.Sprintf("%+v", f), secret), "%+v", f)
 	}, func(ScanProgress) {})
 	must(err)
 	want := []string{"attachment dirty.txt", "attachment windows.txt", "checkpoint dirty", "document notes.md, version 1"}
 	if slices.Sort(found); !slices.Equal(found, want) {
 		t.Errorf("found %q, want %q", found, want)
 	}
-	if read.Streams != 1 || read.Lines != 1 || read.Files != 6 || read.Skipped != 0 {
-		t.Errorf("read %+v", read)
-	}
+	kit.Check(t, read.Streams == 1 && read.Lines == 1 && read.Files == 6 && read.Skipped == 0, "read %+v", read)
 }

@@ -20,9 +20,8 @@ func TestGuesses(t *testing.T) {
 	g.succeeded(right)
 	full := 0
 	for i := range guessBurst {
-		if err := g.allowed("a", wrong(i), now); err != nil {
-			t.Fatalf("guess %d: %v", i, err)
-		}
+		err := g.allowed("a", wrong(i), now)
+		kit.Require(t, err == nil, "guess %d: %v", i, err)
 		if g.failed("a", wrong(i), now) {
 			full++
 		}
@@ -30,16 +29,14 @@ func TestGuesses(t *testing.T) {
 	kit.Equal(t, "the bucket was filled … times", full, 1)
 	err := g.allowed("a", wrong(99), now)
 	no, ok := errors.AsType[*TooManyError](err)
-	if !ok || !errors.Is(err, ErrTooMany) || no.RetryAfter <= 0 || no.RetryAfter > guessEvery {
-		t.Fatalf("guess %d: %v", guessBurst, err)
-	}
+	kit.Require(t, ok && errors.Is(err, ErrTooMany) && no.RetryAfter > 0 && no.RetryAfter <= guessEvery,
+		"guess %d: %v", guessBurst, err)
 	kit.Err(t, "another address", nil)(g.allowed("b", wrong(99), now))
 	kit.Err(t, "a key that was right, from the same address", nil)(g.allowed("a", right, now))
 	kit.Err(t, "after Retry-After", nil)(g.allowed("a", wrong(99), now.Add(no.RetryAfter)))
 	g.failed("a", right, now) // revoked meanwhile
-	if err := g.allowed("a", right, now); err == nil {
-		t.Error("a key that is not right any more is let through")
-	}
+	err = g.allowed("a", right, now)
+	kit.Check(t, err != nil, "a key that is not right any more is let through")
 }
 
 // TestGuessesOfMany: wrong keys from many addresses slow down nobody at another one, and memory stays bounded.
@@ -48,25 +45,21 @@ func TestGuessesOfMany(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for i := range 3 * maxRemotes {
 		remote, hash := "r"+strconv.Itoa(i), HashKey(strconv.Itoa(i))
-		if err := g.allowed(remote, hash, now); err != nil {
-			t.Fatalf("the first attempt of %s: %v", remote, err)
-		}
+		err := g.allowed(remote, hash, now)
+		kit.Require(t, err == nil, "the first attempt of %s: %v", remote, err)
 		g.failed(remote, hash, now)
 	}
 	kit.Err(t, "a new key at an address that made no mistake", nil)(g.allowed("elsewhere", HashKey("new"), now))
 	for i := range 3 * maxProven {
 		g.succeeded(HashKey(strconv.Itoa(i)))
 	}
-	if len(g.remotes) > maxRemotes || len(g.proven) > maxProven {
-		t.Errorf("%d remotes and %d keys are remembered", len(g.remotes), len(g.proven))
-	}
+	kit.Check(t, len(g.remotes) <= maxRemotes && len(g.proven) <= maxProven, "%d remotes and %d keys are remembered",
+		len(g.remotes), len(g.proven))
 }
 
 func TestRemote(t *testing.T) {
 	proxies, err := ParseProxies("10.0.0.0/8, 127.0.0.1,::1,")
-	if err != nil || len(proxies) != 3 {
-		t.Fatalf("%v, %v", proxies, err)
-	}
+	kit.Require(t, err == nil && len(proxies) == 3, "%v, %v", proxies, err)
 	tests := []struct {
 		name, peer string
 		forwarded  []string
@@ -96,9 +89,8 @@ func TestRemote(t *testing.T) {
 		kit.Equal(t, test.name, a.Remote(r), test.want)
 	}
 	for _, bad := range []string{"nonsense", "10.0.0.0/99", "1.2.3"} {
-		if _, err := ParseProxies(bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
+		_, err := ParseProxies(bad)
+		kit.Check(t, err != nil, "%q is taken", bad)
 	}
 }
 

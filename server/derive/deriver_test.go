@@ -64,9 +64,7 @@ func TestDeriveOn(t *testing.T) {
 	s.put("whole", 0, 0, lines...)
 	s.derive()
 	a, b := s.session("pieces"), s.session("whole")
-	if fmt.Sprint(a.Summary) != fmt.Sprint(b.Summary) {
-		t.Errorf("in pieces %+v\nat once %+v", a.Summary, b.Summary)
-	}
+	kit.Check(t, fmt.Sprint(a.Summary) == fmt.Sprint(b.Summary), "in pieces %+v\nat once %+v", a.Summary, b.Summary)
 	s.expect("copies count once", fmt.Sprint(len(a.Usage), a.Usage[0].Tokens.Output, len(b.Usage)), "1 9 0")
 	for _, word := range []string{"one", "two", "three", "four"} {
 		kit.Equal(t, word+" is found times", strings.Count(s.hits(word), " 0."), 2)
@@ -106,9 +104,8 @@ func TestDeriveFork(t *testing.T) {
 	s.derive()
 	for name, want := range map[string]int64{"parent": 5, "fork": 7} {
 		usage := s.session(name).Usage
-		if len(usage) != 1 || usage[0].Tokens.Output != want || usage[0].Tokens.Answers != 1 {
-			t.Errorf("%s: %+v, want %d", name, usage, want)
-		}
+		kit.Check(t, len(usage) == 1 && usage[0].Tokens.Output == want && usage[0].Tokens.Answers == 1,
+			"%s: %+v, want %d", name, usage, want)
 	}
 }
 
@@ -149,9 +146,8 @@ func TestDeriveHuge(t *testing.T) {
 		for _, x := range d.Texts {
 			text, longest = text+len(x.Text), max(longest, len(x.Text))
 		}
-		if longest > 256<<10 || text-longest > 1<<20 {
-			t.Errorf("a step has %d bytes of text, one of them %d", text, longest)
-		}
+		kit.Check(t, longest <= 256<<10 && text-longest <= 1<<20, "a step has %d bytes of text, one of them %d", text,
+			longest)
 	}
 	s.derive()
 	s.expect("head", s.hits("needle"), "s 0.0 prompt")
@@ -202,9 +198,7 @@ func TestDeriveRenewed(t *testing.T) {
 	s := newShelf(t)
 	s.put("s", 0, 0, prompt(0, "needle"))
 	tasks, err := s.Lagging(t.Context(), 1)
-	if err != nil || len(tasks) != 1 {
-		t.Fatal(tasks, err)
-	}
+	kit.Require(t, err == nil && len(tasks) == 1, "%v %v", tasks, err)
 	snap := kit.Try(s.View(t.Context(), server.Scope{All: true}, server.Ref{Stream: tasks[0].Stream})).Must(t)
 	old := &server.Derivation{Task: tasks[0], Position: server.Position{Epoch: snap.Epochs()[0].ID, Line: 1}, Format: derive.Format - 1, Done: true}
 	snap.Close()
@@ -278,9 +272,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%s is folded up to %+v: %+v, %v", session, at, fold.Summary(), err)
 		}
 		got, err := derive.Origin(t.Context(), snap)
-		if err != nil || got != want {
-			t.Errorf("%s comes from %q (%v), want %q", session, got, err, want)
-		}
+		kit.Check(t, err == nil && got == want, "%s comes from %q (%v), want %q", session, got, err, want)
 		kit.Should(t, snap.Close())
 	}
 }

@@ -98,9 +98,7 @@ func TestDeriveCopies(t *testing.T) {
 		got = append(got, fmt.Sprint(r.Session, " ", r.Tokens.Answers))
 		sum += r.Tokens.Output
 	}
-	if sum != 5+6+7 || len(got) > 3 || slices.Contains(got, "error 1") {
-		t.Errorf("%d output tokens in %q", sum, got)
-	}
+	kit.Check(t, sum == 5+6+7 && len(got) <= 3 && !slices.Contains(got, "error 1"), "%d output tokens in %q", sum, got)
 	s.expect("an error's text", s.hits("401"), "error 0.0 other")
 }
 
@@ -142,9 +140,7 @@ func TestDeriveDrops(t *testing.T) {
 				list := kit.Try(s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})).Must(t)
 				var out []string
 				for _, d := range list {
-					if d.Session.SessionID != "s" || d.Generation != 1 || d.Epoch != "e" || !d.At.Equal(noon) {
-						t.Errorf("%+v", d)
-					}
+					kit.Check(t, d.Session.SessionID == "s" && d.Generation == 1 && d.Epoch == "e" && d.At.Equal(noon), "%+v", d)
 					out = append(out, fmt.Sprintf("%d-%d %d", d.First, d.Last, d.Lines))
 				}
 				return strings.Join(out, ", ")
@@ -159,9 +155,8 @@ func TestDeriveDrops(t *testing.T) {
 			s.put("s", 2, 0, "{}") // the one before is no longer the newest
 			s.derive()
 			list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "s", Limit: 10})
-			if err != nil || (len(list) == 2) != (test.want != "") || list[0].Generation != 2 {
-				t.Errorf("derived again: %+v, %v", list, err)
-			}
+			kit.Check(t, err == nil && (len(list) == 2) == (test.want != "") && list[0].Generation == 2,
+				"derived again: %+v, %v", list, err)
 		})
 	}
 }
@@ -182,14 +177,12 @@ func TestDeriveDropsLater(t *testing.T) {
 		kit.Must(t, s.Put(t.Context(), b))
 		for n := int64(1); n > 0; {
 			var err error
-			if n, err = s.Lag(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			n, err = s.Lag(t.Context())
+			kit.Require(t, err == nil, "%v", err)
 		}
 		list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "", Limit: 10})
-		if err != nil || len(list) != 1 || list[0].Lines != want || list[0].First != 3 {
-			t.Errorf("line %d: %+v, %v", line, list, err)
-		}
+		kit.Check(t, err == nil && len(list) == 1 && list[0].Lines == want && list[0].First == 3, "line %d: %+v, %v",
+			line, list, err)
 	}
 	for i := range int64(6) {
 		put(4+i, base[4+i], 6-i)
@@ -221,9 +214,8 @@ func TestUndated(t *testing.T) {
 		t.Errorf("of an imported transcript: %v", imported)
 	}
 	for _, name := range []string{"ahead", "bare"} {
-		if x := got[name]; len(x) != 1 || x[0] != 0 {
-			t.Errorf("of %s: %v", name, x)
-		}
+		x := got[name]
+		kit.Check(t, len(x) == 1 && x[0] == 0, "of %s: %v", name, x)
 	}
 }
 
@@ -235,9 +227,8 @@ func (s shelf) timeline(name string) string {
 	var out []string
 	for _, x := range list {
 		var m session.Moment
-		if err := json.Unmarshal(x.Data, &m); err != nil || string(m.Kind) != x.Kind {
-			s.Errorf("%s: %v", x.Data, err)
-		}
+		err := json.Unmarshal(x.Data, &m)
+		kit.Check(s, err == nil && string(m.Kind) == x.Kind, "%s: %v", x.Data, err)
 		out = append(out, fmt.Sprintf("%d.%d %s %s %s %t", x.Line, x.Part, m.Kind, m.Text,
 			time.Duration(m.Took)*time.Millisecond, m.Running))
 	}

@@ -95,9 +95,7 @@ func (s shelf) session(name string) server.FoundSession {
 	found, err := s.Find(s.Context(), server.Scope{All: true}, server.SessionQuery{Page: server.Page{Limit: 50}, Agents: true})
 	kit.Must(s.T, err)
 	i := slices.IndexFunc(found.List, func(x server.FoundSession) bool { return x.SessionID == name })
-	if i < 0 {
-		s.Fatalf("session %s is not there", name)
-	}
+	kit.Require(s, i >= 0, "session %s is not there", name)
 	return found.List[i]
 }
 
@@ -214,15 +212,12 @@ func TestRest(t *testing.T) {
 		mu.Lock()
 		last := rests
 		mu.Unlock()
-		if last == "" {
-			t.Fatal("no stream rests")
-		}
+		kit.Require(t, last != "", "no stream rests")
 		began := time.Now()
 		s.put(last, 0, 1, prompt(1, "two"))
 		settle()
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("derived after %s", took)
-		}
+		took := time.Since(began)
+		kit.Check(t, took <= 10*time.Second, "derived after %s", took)
 		cancel()
 		kit.Should(t, <-ended)
 	})
@@ -269,9 +264,8 @@ func (s shelf) running(c *counting) (caughtUp, stop func()) {
 		s.Helper()
 		for n := int64(1); n > 0; {
 			var err error
-			if n, err = s.Lag(s.Context()); err != nil {
-				s.Fatal(err)
-			}
+			n, err = s.Lag(s.Context())
+			kit.Require(s, err == nil, "%v", err)
 		}
 	}
 	return caughtUp, func() {
@@ -303,22 +297,17 @@ func TestAppended(t *testing.T) {
 		caughtUp()
 	}
 	stop()
-	if c.lines > after || c.states > whole {
-		t.Errorf("for %d lines it read %d, and stored %d bytes of states; the first had %d", after, c.lines, c.states, whole)
-	}
+	kit.Check(t, c.lines <= after && c.states <= whole,
+		"for %d lines it read %d, and stored %d bytes of states; the first had %d", after, c.lines, c.states, whole)
 	c.lines = 0
 	s.put("s", 0, int64(before+after+1), line(before+after+1))
 	caughtUp, stop = s.running(c)
 	caughtUp()
 	stop()
-	if c.lines > before/2 {
-		t.Errorf("a Deriver that began reads %d lines for one", c.lines)
-	}
+	kit.Check(t, c.lines <= before/2, "a Deriver that began reads %d lines for one", c.lines)
 	x := s.session("s")
 	s.expect("answers", fmt.Sprint(x.Usage[0].Tokens.Answers, x.Usage[0].Tokens.Output), fmt.Sprint(211, 211*9))
-	if x.Summary.Lines != before+after+2 || x.Summary.Messages == 0 {
-		t.Errorf("%+v", x.Summary)
-	}
+	kit.Check(t, x.Summary.Lines == before+after+2 && x.Summary.Messages != 0, "%+v", x.Summary)
 }
 
 // TestServedMeanwhile: while a session is derived again, its summary does not go back to its beginning.
@@ -335,9 +324,7 @@ func TestServedMeanwhile(t *testing.T) {
 	caughtUp, stop := s.running(c)
 	caughtUp()
 	stop()
-	if len(c.seen) < 3 {
-		t.Fatalf("derived in %d steps", len(c.seen))
-	}
+	kit.Require(t, len(c.seen) >= 3, "derived in %d steps", len(c.seen))
 	for i, x := range c.seen {
 		kit.Equal(t, fmt.Sprintf("after step %d it shows … prompts of 1200", i), x.Prompts, 1200)
 	}

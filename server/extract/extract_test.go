@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 )
@@ -80,9 +81,8 @@ func TestOf(t *testing.T) {
 			continue
 		}
 		for i, x := range got {
-			if x.Kind+" "+x.Text != test.want[i] || x.Line != 7 {
-				t.Errorf("%.200s: %s %.100q of line %d, want %.100q", test.raw, x.Kind, x.Text, x.Line, test.want[i])
-			}
+			kit.Check(t, x.Kind+" "+x.Text == test.want[i] && x.Line == 7, "%.200s: %s %.100q of line %d, want %.100q",
+				test.raw, x.Kind, x.Text, x.Line, test.want[i])
 		}
 	}
 }

@@ -201,20 +201,17 @@ func TestQuestionsOfOne(t *testing.T) {
 				wg.Go(func() { s.ask(given, s.eve, "GET", path, "") })
 			}
 			<-gate.entered
-			if code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat")); code != 200 {
-				t.Errorf("a line beside the questions: %d", code)
-			}
+			code, _ := s.ask(t.Context(), s.ann, "POST", "/api/conversations", lineOf("s", 0, "a wombat"))
+			kit.Check(t, code == 200, "a line beside the questions: %d", code)
 			for _, other := range questions {
-				if code, _ := s.ask(t.Context(), s.ann, "GET", other, ""); code != 200 {
-					t.Errorf("%s of another user: %d", other, code)
-				}
+				code, _ := s.ask(t.Context(), s.ann, "GET", other, "")
+				kit.Check(t, code == 200, "%s of another user: %d", other, code)
 			}
 			giveUp()
 			wg.Wait()
 			close(gate.let)
-			if code, _ := s.ask(t.Context(), s.eve, "GET", path, ""); code != 200 {
-				t.Errorf("after the others were given up: %d", code)
-			}
+			code, _ = s.ask(t.Context(), s.eve, "GET", path, "")
+			kit.Check(t, code == 200, "after the others were given up: %d", code)
 			gate.ended(t)
 			if want := limit.PerUser(); int64(gate.most) > want {
 				t.Errorf("%d questions of one user were asked at once, want at most %d", gate.most, want)
@@ -231,9 +228,8 @@ func TestDeadline(t *testing.T) {
 			f.Patience = 20 * time.Millisecond
 			return f
 		})
-		if code, h := s.ask(t.Context(), s.eve, "GET", path, ""); code != 503 || h.Get("Retry-After") == "" {
-			t.Errorf("%s: %d %v, want 503 with Retry-After", path, code, h)
-		}
+		code, h := s.ask(t.Context(), s.eve, "GET", path, "")
+		kit.Check(t, code == 503 && h.Get("Retry-After") != "", "%s: %d %v, want 503 with Retry-After", path, code, h)
 	}
 }
 
@@ -256,13 +252,9 @@ func TestSlotsInTurn(t *testing.T) {
 		expect := func(when string, want ...int64) {
 			t.Helper()
 			for i, w := range want {
-				if i >= len(order) || order[i] != w {
-					t.Fatalf("%s: %v, want %v", when, order, want)
-				}
+				kit.Require(t, i < len(order) && order[i] == w, "%s: %v, want %v", when, order, want)
 			}
-			if len(order) != len(want) {
-				t.Fatalf("%s: %v, want %v", when, order, want)
-			}
+			kit.Require(t, len(order) == len(want), "%s: %v, want %v", when, order, want)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		one := ask(ctx, 1, 1000) // all that is one user's
@@ -317,9 +309,8 @@ func TestHugeLines(t *testing.T) {
 		s.eve: {"/api/sessions/s/entries?limit=1", whole + "&most=100"}, s.ann: {raw, whole},
 	} {
 		for _, path := range paths {
-			if code, _ := s.ask(t.Context(), key, "GET", path, ""); code != http.StatusOK {
-				t.Errorf("%s: %d", path, code)
-			}
+			code, _ := s.ask(t.Context(), key, "GET", path, "")
+			kit.Check(t, code == http.StatusOK, "%s: %d", path, code)
 		}
 	}
 	leave()

@@ -50,8 +50,7 @@ func inQueue(t *testing.T, i *Intake, user, bytes int64, name string, in chan<- 
 // TestIntakeOrder: users take turns, lines just written go before imports, and imports get their turn all the same.
 func TestIntakeOrder(t *testing.T) {
 	i := NewIntake(1, 1<<30, 100)
-	first, err := i.Enter(sent(t.Context(), 10), 1, time.Hour)
-	kit.Must(t, err)
+	first := kit.Try(i.Enter(sent(t.Context(), 10), 1, time.Hour)).Must(t)
 	in, passes := make(chan string), make(chan *Pass, 1)
 	inQueue(t, i, 7, 1<<20, "import", in, passes)
 	for range 3 {
@@ -67,12 +66,10 @@ func TestIntakeOrder(t *testing.T) {
 		(<-passes).Leave()
 	}
 	got := strings.Join(order, " ")
-	if want := "ben ann ben ann ben ann ben import ben ben ben ben ben"; got != want {
-		t.Errorf("let in: %s\nwant:   %s", got, want)
-	}
-	if s := i.State(); s != (IntakeState{}) || len(i.users) != 0 {
-		t.Errorf("at the end: %+v, %v", s, i.users)
-	}
+	want := "ben ann ben ann ben ann ben import ben ben ben ben ben"
+	kit.Check(t, got == want, "let in: %s\nwant:   %s", got, want)
+	s := i.State()
+	kit.Check(t, s == (IntakeState{}) && len(i.users) == 0, "at the end: %+v, %v", s, i.users)
 }
 
 // TestIntakeBounds: neither requests nor their bytes exceed the bounds; imports leave space for lines just written.
@@ -85,31 +82,23 @@ func TestIntakeBounds(t *testing.T) {
 		if err != nil {
 			no, ok := errors.AsType[*wire.RefusalError](err)
 			busy, is := errors.AsType[*BusyError](err)
-			if !ok || no.Status != http.StatusServiceUnavailable || !is || busy.Seconds() < 1 {
-				t.Errorf("refused by %v", err)
-			}
+			kit.Check(t, ok && no.Status == http.StatusServiceUnavailable && is && busy.Seconds() >= 1, "refused by %v", err)
 			break
 		}
 		held = append(held, p)
 	}
-	if len(held) != 4 {
-		t.Errorf("%d imports of 4 MiB are in half of 32 MiB", len(held))
-	}
+	kit.Equal(t, "imports of 4 MiB are in half of 32 MiB", len(held), 4)
 	live, err := i.Enter(sent(t.Context(), 1000), 1, time.Minute)
-	if err != nil {
-		t.Fatalf("a line beside imports: %v", err)
-	}
+	kit.Require(t, err == nil, "a line beside imports: %v", err)
 	live.Resize(20 * mib) // compressed better than anybody thinks: what it really takes counts
-	if s := i.State(); s.Requests != 5 || s.Bytes != 24*mib {
-		t.Errorf("%+v", s)
-	}
+	s := i.State()
+	kit.Check(t, s.Requests == 5 && s.Bytes == 24*mib, "%+v", s)
 	live.Leave()
 	in, passes := make(chan string, 2), make(chan *Pass, 2)
 	inQueue(t, i, 9, 8*mib, "one", in, passes)
 	inQueue(t, i, 9, 8*mib, "two", in, passes)
-	if _, err := i.Enter(sent(t.Context(), 8*mib), 9, time.Hour); err == nil {
-		t.Error("a third may wait where two may")
-	}
+	_, err = i.Enter(sent(t.Context(), 8*mib), 9, time.Hour)
+	kit.Check(t, err != nil, "a third may wait where two may")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	if p, err := i.Enter(sent(gone, 10), 9, time.Hour); err == nil {
@@ -131,12 +120,10 @@ func TestSlotsPerUser(t *testing.T) {
 	for _, user := range []int64{1, 1, 1, 10, 11, 12} {
 		if len(held) == 3 {
 			_, err := s.Acquire(t.Context(), 1, 1, time.Nanosecond)
-			if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 3 {
-				t.Errorf("a fourth with the same key: %v", err)
-			}
+			no, ok := errors.AsType[*wire.RefusalError](err)
+			kit.Check(t, ok && no.Status == 503 && s.Busy() == 3, "a fourth with the same key: %v", err)
 		}
-		release, err := s.Acquire(t.Context(), user, 1, time.Hour)
-		kit.Must(t, err)
+		release := kit.Try(s.Acquire(t.Context(), user, 1, time.Hour)).Must(t)
 		held = append(held, release)
 	}
 	_, err := s.Acquire(t.Context(), 20, 1, time.Nanosecond)
@@ -145,9 +132,7 @@ func TestSlotsPerUser(t *testing.T) {
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := s.Acquire(gone, 20, 1, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
-	}
+	kit.Err(t, "given up", context.Canceled)(s.Acquire(gone, 20, 1, time.Hour))
 	for _, release := range held {
 		release()
 	}
@@ -161,42 +146,28 @@ func TestRates(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := NewRates(60)
 	for i := range 60 {
-		if err := r.Take(1, now); err != nil {
-			t.Fatalf("request %d: %v", i, err)
-		}
+		err := r.Take(1, now)
+		kit.Require(t, err == nil, "request %d: %v", i, err)
 	}
 	no, ok := errors.AsType[*wire.RefusalError](r.Take(1, now))
-	if !ok || no.Status != 429 {
-		t.Fatalf("one too many: %v", no)
-	}
-	if err := r.Take(2, now); err != nil {
-		t.Errorf("another user: %v", err)
-	}
-	if err := r.Take(1, now.Add(time.Second)); err != nil {
-		t.Errorf("a second later: %v", err)
-	}
-	if err := r.Take(3, now.Add(time.Hour)); err != nil || len(r.users) != 1 {
-		t.Errorf("%v; %d users are remembered", err, len(r.users))
-	}
-	if err := NewRates(0).Take(1, now); err != nil {
-		t.Errorf("without a limit: %v", err)
-	}
+	kit.Require(t, ok && no.Status == 429, "one too many: %v", no)
+	kit.Err(t, "another user", nil)(r.Take(2, now))
+	kit.Err(t, "a second later", nil)(r.Take(1, now.Add(time.Second)))
+	err := r.Take(3, now.Add(time.Hour))
+	kit.Check(t, err == nil && len(r.users) == 1, "%v; %d users are remembered", err, len(r.users))
+	kit.Err(t, "without a limit", nil)(NewRates(0).Take(1, now))
 }
 
 // TestSnapshotsOfOne: one user's slow downloads leave snapshots to others, and so do those of the links that a user
 // made. A slot that is given back is free again.
 func TestSnapshotsOfOne(t *testing.T) {
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, st.Close())
 	})
 	users := map[string]server.User{}
 	for _, name := range []string{"ann", "bob"} {
-		u, err := st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})
-		kit.Must(t, err)
+		u := kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})).Must(t)
 		users[name] = u
 		b := &server.Batch{Owner: u.ID, Received: time.Now(), Lines: []server.Line{{Raw: []byte("{}")}},
 			Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 1}}
@@ -207,9 +178,7 @@ func TestSnapshotsOfOne(t *testing.T) {
 	open := func(scope server.Scope) server.Snapshot {
 		t.Helper()
 		snap, err := f.View(t.Context(), scope, server.Ref{SessionID: "s", Owner: users["ann"].ID})
-		if err != nil && !errors.Is(err, server.ErrBusy) {
-			t.Fatal(err)
-		}
+		kit.Require(t, err == nil || errors.Is(err, server.ErrBusy), "%v", err)
 		return snap
 	}
 	var held []server.Snapshot
@@ -220,9 +189,7 @@ func TestSnapshotsOfOne(t *testing.T) {
 		}
 		held = append(held, snap)
 	}
-	if len(held) > 4 {
-		t.Errorf("one user has %d snapshots", len(held))
-	}
+	kit.Check(t, len(held) <= 4, "one user has %d snapshots", len(held))
 	if snap := open(server.Scope{Only: held[0].Session().ID, User: users["ann"].ID}); snap != nil {
 		t.Error("a link of the same user opens another")
 		held = append(held, snap)
@@ -236,9 +203,7 @@ func TestSnapshotsOfOne(t *testing.T) {
 		held = append(held, snap)
 	}
 	for _, snap := range held {
-		if err := snap.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, snap.Close())
 	}
 	if snap := open(server.Scope{All: true, User: users["ann"].ID}); snap == nil {
 		t.Error("places are not given back")
@@ -253,12 +218,9 @@ func TestDownloadHoldsNothing(t *testing.T) {
 	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
 	kit.Must(t, err)
 	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, st.Close())
 	})
-	u, err := st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
-	kit.Must(t, err)
+	u := kit.Try(st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})).Must(t)
 	var want []server.Line
 	for i := range 10 {
 		raw := fmt.Appendf(nil, "{%q:%d}", bytes.Repeat([]byte("x"), 300<<10), i)
@@ -268,33 +230,26 @@ func TestDownloadHoldsNothing(t *testing.T) {
 		Head: server.Head{SessionID: "s", Machine: "m", Epoch: "e", EndLine: 20}}
 	kit.Must(t, st.Put(t.Context(), b))
 	scope, ref := server.Scope{User: u.ID}, server.Ref{SessionID: "s", Owner: u.ID}
-	d, err := server.OpenDownload(t.Context(), st, scope, ref)
-	kit.Must(t, err)
+	d := kit.Try(server.OpenDownload(t.Context(), st, scope, ref)).Must(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	span := server.Span{From: 0, To: 20}
 	n := 0
 	err = d.Lines(t.Context(), span, func(l server.Line) error {
-		if l.Index != want[n].Index || !bytes.Equal(l.Raw, want[n].Raw) {
-			t.Errorf("line %d is %d with %d bytes", n, l.Index, len(l.Raw))
-		}
+		kit.Check(t, l.Index == want[n].Index && bytes.Equal(l.Raw, want[n].Raw), "line %d is %d with %d bytes", n,
+			l.Index, len(l.Raw))
 		n++
 		var others []server.Snapshot
 		for other := range int64(8) { // all that SQLite gives at once; one more would wait
-			snap, err := st.View(ctx, server.Scope{All: true, User: 100 + other}, ref)
-			kit.Must(t, err)
+			snap := kit.Try(st.View(ctx, server.Scope{All: true, User: 100 + other}, ref)).Must(t)
 			others = append(others, snap)
 		}
 		for _, snap := range others {
-			if err := snap.Close(); err != nil {
-				t.Error(err)
-			}
+			kit.Should(t, snap.Close())
 		}
 		return nil
 	})
-	if err != nil || n != len(want) {
-		t.Errorf("%d lines, %v", n, err)
-	}
+	kit.Check(t, err == nil && n == len(want), "%d lines, %v", n, err)
 	err = d.Lines(t.Context(), span, func(l server.Line) error {
 		if l.Index > 0 {
 			return nil
@@ -302,10 +257,6 @@ func TestDownloadHoldsNothing(t *testing.T) {
 		_, err := st.Forget(t.Context(), scope, "s", u.ID, time.Now())
 		return err
 	})
-	if !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("a session that is forgotten meanwhile ends with %v", err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	kit.Check(t, errors.Is(err, server.ErrNotFound), "a session that is forgotten meanwhile ends with %v", err)
+	kit.Should(t, d.Close())
 }

@@ -3,6 +3,7 @@ package recall
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -21,17 +22,12 @@ func TestNames(t *testing.T) {
 	}
 	got, _ := projectNames(groups)
 	for hash, name := range want {
-		if got[hash] != name {
-			t.Errorf("%s: %q, want %q", hash, got[hash], name)
-		}
+		kit.Equal(t, hash, got[hash], name)
 	}
-	if got["7"] == got["8"] {
-		t.Errorf("both are %q", got["7"])
-	}
+	kit.Check(t, got["7"] != got["8"], "both are %q", got["7"])
 	list := ProjectsOf(groups[len(groups)-3 : len(groups)-2]).List
-	if len(list) != 1 || list[0].Name != "site" || list[0].Key != "11" {
-		t.Errorf("a worktree of a repository that was not found is %+v", list)
-	}
+	kit.Check(t, len(list) == 1 && list[0].Name == "site" && list[0].Key == "11",
+		"a worktree of a repository that was not found is %+v", list)
 }
 
 // TestRepositories: what is known to be of one repository is one project, whatever it is called; of two repositories
@@ -51,9 +47,7 @@ func TestRepositories(t *testing.T) {
 	want := []Project{{Key: "r", Name: "shop", Sessions: 7}, {Key: "s", Name: "kim/api", Sessions: 8},
 		{Key: "5", Name: "srv/api", Sessions: 16}, {Key: "notes", Name: "notes", Sessions: 96}, {Key: "w", Name: "web", Sessions: 384}}
 	got := ProjectsOf(groups).List
-	if len(got) != len(want) {
-		t.Fatalf("%d projects, want %d: %+v", len(got), len(want), got)
-	}
+	kit.Require(t, len(got) == len(want), "%d projects, want %d: %+v", len(got), len(want), got)
 	for i, p := range got {
 		if w := want[i]; p.Key != w.Key || p.Name != w.Name || p.Sessions != w.Sessions {
 			t.Errorf("project %d is %+v, want %+v", i, p, w)

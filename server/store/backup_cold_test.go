@@ -34,9 +34,8 @@ func TestBackupCold(t *testing.T) {
 		"changed": slices.Concat(copied.Bytes()[:copied.Len()-100<<10], []byte("?"), copied.Bytes()[copied.Len()-100<<10+1:]),
 	} {
 		err := sqlite.Restore(t.Context(), path, bytes.NewReader(damaged), false, "")
-		if _, there := os.Stat(path); !errors.Is(err, lines.ErrBackup) || there == nil {
-			t.Errorf("%s: %v, %v", name, err, there)
-		}
+		_, there := os.Stat(path)
+		kit.Check(t, errors.Is(err, lines.ErrBackup) && there != nil, "%s: %v, %v", name, err, there)
 	}
 	other := t.TempDir()
 	for place, blocks := range map[string]string{dir: "", other: folderURL(other)} {
@@ -48,16 +47,14 @@ func TestBackupCold(t *testing.T) {
 		}
 		kit.Try(back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 		kit.Must(t, back.Sweep(t.Context()))
-		if found := audited(t, back); len(found) > 0 {
-			t.Errorf("the copy: %q", found)
-		}
+		found := audited(t, back)
+		kit.Check(t, len(found) <= 0, "the copy: %q", found)
 	}
 	for _, object := range before {
 		kit.Err(t, "the copy removed an object of the original", nil)(os.Stat(object))
 	}
-	if found := audited(t, st); len(found) > 0 || len(dumpOf(t, st, "s")) != len(all) {
-		t.Errorf("the original: %q", found)
-	}
+	found := audited(t, st)
+	kit.Check(t, len(found) <= 0 && len(dumpOf(t, st, "s")) == len(all), "the original: %q", found)
 
 	// While a backup is made nothing is removed, and afterwards it is.
 	release := kit.Try(st.Hold(t.Context())).Must(t)

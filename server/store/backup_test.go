@@ -30,9 +30,7 @@ func backup(t *testing.T, s *sqlite.Store) []byte {
 		return out.Write(p)
 	})
 	kit.Must(t, s.Backup(t.Context(), meddling, func(d, n int64) {
-		if d < done || d > n {
-			t.Errorf("%d of %d comes after %d", d, n, done)
-		}
+		kit.Check(t, d >= done && d <= n, "%d of %d comes after %d", d, n, done)
 		done, total = d, n
 	}))
 	if done != total || done != int64(out.Len()) {
@@ -62,9 +60,8 @@ func TestBackup(t *testing.T) {
 			// Two lines in one batch: a copy has both of them or none.
 			for i := int64(0); ctx.Err() == nil; i += 2 {
 				b := batch(fmt.Sprint("w", w), object(i, "x"), object(i+1, strings.Repeat("y", 20000)))
-				if err := s.Put(ctx, b); err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
+				err := s.Put(ctx, b)
+				kit.Check(t, err == nil || ctx.Err() != nil, "%v", err)
 			}
 		})
 	}
@@ -74,9 +71,8 @@ func TestBackup(t *testing.T) {
 	for i, c := range copies {
 		path := filepath.Join(t.TempDir(), "new", "copy.db")
 		kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(c), false, ""))
-		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v", info, err)
-		}
+		info, err := os.Stat(path)
+		kit.Check(t, err == nil && (runtime.GOOS == "windows" || info.Mode().Perm() == 0o600), "%v, %v", info, err)
 		r := openAt(t, path)
 		kit.Should(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 		got := dump(t, openSession(t, r, "s"), 0)
@@ -93,9 +89,8 @@ func TestBackup(t *testing.T) {
 			}
 			snap.Close()
 		}
-		if k, err := r.FindKey(t.Context(), hash); err != nil || k.User != ann {
-			t.Errorf("%+v, %v", k, err)
-		}
+		k, err := r.FindKey(t.Context(), hash)
+		kit.Check(t, err == nil && k.User == ann, "%+v, %v", k, err)
 		if views, err := r.SavedViews(t.Context(), ann.ID); err != nil || len(views) != 1 || views[0].Query != "view=failed" {
 			t.Errorf("saved views in a copy: %+v, %v", views, err)
 		}

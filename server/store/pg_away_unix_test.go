@@ -55,9 +55,7 @@ func calls(t *testing.T, h http.Handler, key string) (out [][2]string) {
 			out = append(out, [2]string{strings.ToUpper(m[1]), regexp.MustCompile(`\{\w+\}`).ReplaceAllString(to, "1")})
 		}
 	}
-	if len(out) < 40 {
-		t.Fatalf("%d calls are described", len(out))
-	}
+	kit.Require(t, len(out) >= 40, "%d calls are described", len(out))
 	return out
 }
 

@@ -30,9 +30,8 @@ func TestPostgresKillUpload(t *testing.T) {
 			u := uploadOf(1, fmt.Sprint("s", i), "tool-results/t.txt", contents[i])
 			for {
 				have, complete, err := s.StartBlob(t.Context(), u)
-				if err == nil && !complete && have < furthest {
-					t.Errorf("file %d goes on at %d, and %d were acknowledged", i, have, furthest)
-				}
+				kit.Check(t, err != nil || complete || have >= furthest, "file %d goes on at %d, and %d were acknowledged", i,
+					have, furthest)
 				for err == nil && have < u.Size {
 					have, err = s.PutBlob(t.Context(), 1, u.SHA256, have, contents[i][have:min(have+7000, u.Size)], start)
 					if err == nil {

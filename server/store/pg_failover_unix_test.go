@@ -77,13 +77,10 @@ func ingest(t *testing.T, s full, trouble func()) {
 func expectLines(t *testing.T, s full, session string, n int64) {
 	t.Helper()
 	lines := dump(t, openSession(t, s, session), 0)
-	if int64(len(lines)) < n {
-		t.Errorf("%s: %d lines of %d that were acknowledged", session, len(lines), n)
-	}
+	kit.Check(t, int64(len(lines)) >= n, "%s: %d lines of %d that were acknowledged", session, len(lines), n)
 	for i, line := range lines {
-		if want := fmt.Sprintf("%d:object:line %d", i, i); line != want {
-			t.Fatalf("%s has %q, want %q", session, line, want)
-		}
+		want := fmt.Sprintf("%d:object:line %d", i, i)
+		kit.Require(t, line == want, "%s has %q, want %q", session, line, want)
 	}
 }
 

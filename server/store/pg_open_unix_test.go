@@ -77,16 +77,11 @@ func TestPostgresRefusals(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			_, err := store.Open(t.Context(), test.url)
 			var open *postgres.OpenError
-			if !errors.As(err, &open) {
-				t.Fatalf("no OpenError: %v", err)
-			}
+			kit.Require(t, errors.As(err, &open), "no OpenError: %v", err)
 			text := open.Error() + "\n" + open.Hint
-			if !strings.Contains(text, test.says) || strings.Count(text, "\n") != 1 || open.Hint == "" {
-				t.Errorf("says %q", text)
-			}
-			if strings.Contains(text, "sesame") {
-				t.Errorf("tells the password: %q", text)
-			}
+			kit.Check(t, strings.Contains(text, test.says) && strings.Count(text, "\n") == 1 && open.Hint != "", "says %q",
+				text)
+			kit.Check(t, !strings.Contains(text, "sesame"), "tells the password: %q", text)
 		})
 	}
 	kit.Err(t, "from the future", store.ErrNewer)(store.Open(t.Context(), newer))
@@ -96,9 +91,7 @@ func TestPostgresRefusals(t *testing.T) {
 		kit.Must(t, openPostgres(t, url).Close())
 		c.Exec(t, name(url), earlier)
 		_, err := store.Open(t.Context(), url)
-		if !errors.Is(err, store.ErrOtherBuild) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", earlier, err)
-		}
+		kit.Check(t, errors.Is(err, store.ErrOtherBuild) && !strings.Contains(err.Error(), "\n"), "%s: %v", earlier, err)
 	}
 	for _, url := range []string{"postgres://u:sesame@:x/", "postgres://h/db?target_session_attrs=sesame", "postgres://h/db?pool_max_conns=sesame"} {
 		_, err := store.Open(t.Context(), url)

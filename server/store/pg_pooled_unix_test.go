@@ -52,9 +52,7 @@ func TestPooledServers(t *testing.T) {
 		break
 	}
 	list, err := two.Sessions(ctx, server.Page{Limit: 100})
-	if err != nil || len(list.List) != 51 {
-		t.Errorf("%d sessions are stored, want 51 (%v)", len(list.List), err)
-	}
+	kit.Check(t, err == nil && len(list.List) == 51, "%d sessions are stored, want 51 (%v)", len(list.List), err)
 	kit.Has(t, "no word about the limit of reads", strings.Join(two.Notes(), "\n"), "statement_timeout")
 }
 

@@ -62,9 +62,7 @@ func TestPostgresAnswersOnce(t *testing.T) {
 	put(t, servers[0], batch("a", object(0, "x")))
 	put(t, servers[0], batch("b", object(0, "x")))
 	tasks, err := servers[0].Lagging(t.Context(), 2)
-	if err != nil || len(tasks) != 2 {
-		t.Fatalf("%v, %v", tasks, err)
-	}
+	kit.Require(t, err == nil && len(tasks) == 2, "%v, %v", tasks, err)
 	const rounds, answers = 8, 400
 	for round := range rounds {
 		var wg sync.WaitGroup
@@ -81,9 +79,8 @@ func TestPostgresAnswersOnce(t *testing.T) {
 		wg.Wait()
 	}
 	rows, err := servers[0].Usage(t.Context(), all, server.UsageQuery{})
-	if err != nil || len(rows) != 1 || rows[0].Tokens.Answers != rounds*answers {
-		t.Errorf("counted %+v, %v; want %d", rows, err, rounds*answers)
-	}
+	kit.Check(t, err == nil && len(rows) == 1 && rows[0].Tokens.Answers == rounds*answers, "counted %+v, %v; want %d",
+		rows, err, rounds*answers)
 }
 
 // TestPostgresLeasesRace: many derivers on two servers ask at once; no stream is handed out twice.
@@ -194,9 +191,8 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
 		id := idOf(t, st, name)
 		set = func() error { return keep(id) }
 		kit.Err(t, name, nil)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}))
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := <-ended
+		kit.Check(t, err == nil, "%s: %v", name, err)
 	}
 }
 

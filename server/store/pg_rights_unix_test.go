@@ -27,15 +27,12 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	s := openPostgres(t, asClerk)
 	saveTexts(t, s, "a frobnicator")
 	hits, err := s.Search(t.Context(), server.Scope{All: true}, server.SearchQuery{Text: "nicat", Limit: 5})
-	if err != nil || len(hits.List) != 1 {
-		t.Errorf("search: %+v, %v", hits, err)
-	}
+	kit.Check(t, err == nil && len(hits.List) == 1, "search: %+v, %v", hits, err)
 	kit.Err(t, "forget", nil)(s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	kit.Must(t, s.Close())
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 	_, err = store.Open(t.Context(), asClerk)
 	var open *postgres.OpenError
-	if !errors.As(err, &open) || !strings.Contains(open.Hint, "ccship-server user list") {
-		t.Errorf("an older schema: %v", err)
-	}
+	kit.Check(t, errors.As(err, &open) && strings.Contains(open.Hint, "ccship-server user list"),
+		"an older schema: %v", err)
 }

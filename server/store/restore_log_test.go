@@ -92,9 +92,7 @@ func TestRestoreMeanwhile(t *testing.T) {
 		return 0, io.EOF
 	})
 	err := sqlite.Restore(t.Context(), path, io.MultiReader(bytes.NewReader(copied), from), false, "")
-	if !errors.Is(err, fs.ErrExist) {
-		t.Errorf("restored over what appeared: %v", err)
-	}
+	kit.Check(t, errors.Is(err, fs.ErrExist), "restored over what appeared: %v", err)
 	expectNames(t, "what appeared", names(t, openAt(t, path), all, server.SessionQuery{}), "new")
 }
 

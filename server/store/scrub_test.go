@@ -20,9 +20,7 @@ func onDisk(t *testing.T, path, text string) (found []string) {
 	t.Helper()
 	for _, name := range []string{path, path + "-wal"} {
 		b, err := os.ReadFile(name)
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
+		kit.Require(t, err == nil || os.IsNotExist(err), "%v", err)
 		if bytes.Contains(b, []byte(text)) {
 			found = append(found, filepath.Base(name))
 		}
@@ -70,9 +68,7 @@ func TestScrub(t *testing.T) {
 			State: []byte(needle), Live: true, Moments: []server.Moment{{Line: 1, Kind: "prompt", Data: []byte(needle)}},
 			Summary: server.Summary{Title: needle}})
 	}
-	if len(onDisk(t, path, needle)) == 0 || !indexed(t, path, "fgh") {
-		t.Fatal("there is nothing to scrub")
-	}
+	kit.Require(t, len(onDisk(t, path, needle)) != 0 && indexed(t, path, "fgh"), "there is nothing to scrub")
 	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 3, prompt)}}
 	for i := range int64(3) {
@@ -82,31 +78,24 @@ func TestScrub(t *testing.T) {
 	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
 	var last int64
 	kit.Must(t, st.Scrub(t.Context(), func(done, total int64) {
-		if done <= last || done > total {
-			t.Errorf("%d of %d after %d", done, total, last)
-		}
+		kit.Check(t, done > last && done <= total, "%d of %d after %d", done, total, last)
 		last = done
 	}))
 	clean(t, st, path)
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Texts: said(object(3, says("prompt", "other words")), start)})
 	}
-	if !indexed(t, path, "wor") {
-		t.Error("the index is not used")
-	}
+	kit.Check(t, indexed(t, path, "wor"), "the index is not used")
 	clean(t, st, path)
 }
 
 func clean(t *testing.T, st *sqlite.Store, path string) {
 	t.Helper()
 	for _, piece := range []string{needle, needle[4:20], strings.ToLower(needle)} {
-		if found := onDisk(t, path, piece); found != nil {
-			t.Errorf("%q is in %q", piece, found)
-		}
+		found := onDisk(t, path, piece)
+		kit.Check(t, found == nil, "%q is in %q", piece, found)
 	}
-	if indexed(t, path, "fgh") {
-		t.Error("the index knows pieces of it")
-	}
+	kit.Check(t, !indexed(t, path, "fgh"), "the index knows pieces of it")
 	var problems int
 	db := kit.Try(sql.Open("sqlite", "file:"+path)).Must(t)
 	defer db.Close()

@@ -81,14 +81,12 @@ func TestBadURLs(t *testing.T) {
 		kit.Err(t, url, store.ErrBadURL)(store.Open(t.Context(), url))
 	}
 	dir := t.TempDir()
-	if _, err := store.Open(t.Context(), "sqlite:"+dir); err == nil {
-		t.Error("a directory was opened")
-	}
+	_, err := store.Open(t.Context(), "sqlite:"+dir)
+	kit.Check(t, err != nil, "a directory was opened")
 	junk := filepath.Join(dir, "junk")
 	kit.Must(t, os.WriteFile(junk, []byte("this is no database, but it is long enough to look at"), 0o600))
-	if _, err := store.Open(t.Context(), "sqlite:"+junk); err == nil {
-		t.Error("a text file was opened")
-	}
+	_, err = store.Open(t.Context(), "sqlite:"+junk)
+	kit.Check(t, err != nil, "a text file was opened")
 }
 
 // TestOtherSchema: a database from the future is left alone, and so is one of an earlier build. What is said is one line.
@@ -107,13 +105,10 @@ ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
 		kit.Must(t, err)
 		for _, how := range []store.Opening{{}, {AsIs: true}} {
 			_, err = store.OpenWith(t.Context(), "sqlite:"+path, how)
-			if !errors.Is(err, want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: opened %+v: %v", alter, how, err)
-			}
+			kit.Check(t, errors.Is(err, want) && !strings.Contains(err.Error(), "\n"), "%s: opened %+v: %v", alter, how, err)
 		}
-		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-			t.Errorf("%s: it was written to, %v", alter, err)
-		}
+		after, err := os.ReadFile(path)
+		kit.Check(t, err == nil && bytes.Equal(before, after), "%s: it was written to, %v", alter, err)
 	}
 }
 
@@ -129,9 +124,8 @@ func alterAt(t *testing.T, path, statement string) {
 // TestFreshHasNoUser: a new database has no user.
 func TestFreshHasNoUser(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
-	if list, err := s.Users(t.Context()); err != nil || len(list) != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := s.Users(t.Context())
+	kit.Check(t, err == nil && len(list) == 0, "%+v, %v", list, err)
 }
 
 // TestOpenAtOnce is serve and key create on a fresh path.
@@ -201,15 +195,12 @@ func TestForgetOverwrites(t *testing.T) {
 			})
 		}
 	}
-	if len(holds()) == 0 {
-		t.Fatal("the secret was not even there")
-	}
+	kit.Require(t, len(holds()) != 0, "the secret was not even there")
 	kit.Try(s.Forget(t.Context(), all, "s", 0, start)).Must(t)
 	kit.Equal(t, "the secret is still in", len(holds()), 0)
 	put(t, s, batch("kept", object(1, "y")))
-	if got := dump(t, openSession(t, s, "kept"), 0); len(got) != 2 {
-		t.Errorf("%q", got)
-	}
+	got := dump(t, openSession(t, s, "kept"), 0)
+	kit.Check(t, len(got) == 2, "%q", got)
 }
 
 // TestOpenAsIs: who only looks at a store does not update its schema.
@@ -223,7 +214,6 @@ func TestOpenAsIs(t *testing.T) {
 	kit.Try(db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`)).Must(t)
 	kit.Err(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
 	var now int64
-	if err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now); err != nil || now != 0 {
-		t.Errorf("its schema is of version %d, was 0 (%v)", now, err)
-	}
+	err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now)
+	kit.Check(t, err == nil && now == 0, "its schema is of version %d, was 0 (%v)", now, err)
 }

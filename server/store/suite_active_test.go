@@ -33,16 +33,12 @@ func (s suite) active(t *testing.T) {
 			found := kit.Try(st.Find(ctx, all, q)).Must(t)
 			for _, x := range found.List {
 				out = append(out, x.SessionID)
-				if x.Active.After(x.Last) {
-					t.Errorf("%s: active at %s, heard last at %s", x.SessionID, x.Active, x.Last)
-				}
+				kit.Check(t, !x.Active.After(x.Last), "%s: active at %s, heard last at %s", x.SessionID, x.Active, x.Last)
 			}
 			if q.After = found.Next; q.After == "" {
 				return out
 			}
-			if len(out) > 2*len(ended) {
-				t.Fatalf("pages without end: %q", out)
-			}
+			kit.Require(t, len(out) <= 2*len(ended), "pages without end: %q", out)
 		}
 	}
 	expectNames(t, "before anything is derived", recent(server.SessionQuery{}), "none", "future", "oldest", "older", "newest")
@@ -53,9 +49,7 @@ func (s suite) active(t *testing.T) {
 	expectNames(t, "active since", recent(server.SessionQuery{Since: start.Add(-49 * time.Hour)}), "none", "future", "newest", "older")
 	kit.Equal(t, "begun before", strings.Join(recent(server.SessionQuery{Until: start.Add(-2 * time.Hour)}), " "), "older oldest")
 	groups := groupsOf(t, st, all)
-	if len(groups) != 1 || !groups[0].Last.Equal(start.Add(4*time.Second)) {
-		t.Errorf("groups %+v", groups)
-	}
+	kit.Check(t, len(groups) == 1 && groups[0].Last.Equal(start.Add(4*time.Second)), "groups %+v", groups)
 }
 
 // checkDropped: what is counted of rewrites is what is listed.
@@ -64,13 +58,10 @@ func checkDropped(t *testing.T, st full, when string, scope server.Scope, list [
 	of := kit.Try(st.Find(t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 100}, Agents: true})).Must(t)
 	for _, most := range []int64{1, 2, 100} {
 		got, err := st.Dropped(t.Context(), scope, of.List, most)
-		if err != nil || got.Count != min(most, int64(len(list))) {
-			t.Errorf("%s: %d rewrites up to %d, %v; %d are listed", when, got.Count, most, err, len(list))
-		}
+		kit.Check(t, err == nil && got.Count == min(most, int64(len(list))),
+			"%s: %d rewrites up to %d, %v; %d are listed", when, got.Count, most, err, len(list))
 		for _, d := range list {
-			if !got.Streams[d.Session.ID] {
-				t.Errorf("%s: %s has no rewrite", when, d.Session.SessionID)
-			}
+			kit.Check(t, got.Streams[d.Session.ID], "%s: %s has no rewrite", when, d.Session.SessionID)
 		}
 		kit.Equal(t, fmt.Sprintf("%s: sessions %v had rewrites", when, got.Streams), len(got.Streams), len(list))
 	}

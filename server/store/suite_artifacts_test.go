@@ -80,9 +80,7 @@ func (s suite) checkpoints(t *testing.T) {
 	putCheckpoints(t, st, ann.ID, "s", "e2", newer)
 	putCheckpoints(t, st, ann.ID, "s", "e1", mark("cp-1", 1)) // late: its epoch is over
 	list, err := st.Checkpoints(t.Context(), server.Scope{User: ann.ID}, server.CheckpointQuery{Session: "s", Limit: 10})
-	if err != nil || list.Next != "" || len(list.List) != 2 {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	kit.Require(t, err == nil && list.Next == "" && len(list.List) == 2, "%+v, %v", list, err)
 	want := mark("cp-2", 2)
 	want.Stream, want.SessionID, want.Machine, want.Owner = list.List[0].Stream, "s", "m", ann.ID
 	kit.Equal(t, "the later one", list.List[0], want)
@@ -165,17 +163,14 @@ func (s suite) artifactScopes(t *testing.T) {
 		t.Helper()
 		is := func(what string, err error, want bool) {
 			t.Helper()
-			if (err == nil) != want || err != nil && !errors.Is(err, server.ErrNotFound) {
-				t.Errorf("%s: %s: %v", when, what, err)
-			}
+			kit.Check(t, (err == nil) == want && (err == nil || errors.Is(err, server.ErrNotFound)), "%s: %s: %v", when,
+				what, err)
 		}
 		ref := ofSession("anns")
 		_, err := st.Checkpoint(ctx, scope, "cp", 0)
 		is("checkpoint", err, want.session)
 		page, err := st.Checkpoints(ctx, scope, server.CheckpointQuery{Session: "anns", Limit: 5})
-		if err != nil || (len(page.List) == 1) != want.session {
-			t.Errorf("%s: checkpoints: %+v, %v", when, page, err)
-		}
+		kit.Check(t, err == nil && (len(page.List) == 1) == want.session, "%s: checkpoints: %+v, %v", when, page, err)
 		_, err = st.Documents(ctx, scope, ref)
 		is("documents", err, want.docs)
 		_, err = st.Versions(ctx, scope, ref, "a.md", server.VersionPage{Limit: 1})
@@ -186,9 +181,8 @@ func (s suite) artifactScopes(t *testing.T) {
 		is("link requests", err, want.docs)
 		blobs, err := st.Blobs(ctx, scope, ref)
 		is("blobs", err, want.session)
-		if n := len(blobs); want.docs && n != 3 || !want.docs && want.session && n != 1 {
-			t.Errorf("%s: %d blobs", when, n)
-		}
+		n := len(blobs)
+		kit.Check(t, (!want.docs || n == 3) && (want.docs || !want.session || n == 1), "%s: %d blobs", when, n)
 		_, _, err = st.BlobContent(ctx, scope, result)
 		is("a tool's result", err, want.session)
 		_, _, err = st.BlobContent(ctx, scope, paper)
@@ -210,9 +204,8 @@ func (s suite) artifactScopes(t *testing.T) {
 	kit.Err(t, "a reader may request a link", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: eve.ID}, ofSession("anns"), server.LinkRequestInput{Path: "b.md", Link: true, By: eve.ID, At: start}))
 	// Another one's session of the same name, with a document of the same content, is another.
 	putDocuments(t, st, bob.ID, "anns", "e", version("a.md", 1, server.Linked, "secret"), version("b.md", 1, server.Linked, "bob's"))
-	if list, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("anns")); err != nil || len(list) != 1 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("anns"))
+	kit.Check(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 }
 
 // artifactsStay: artifacts are not derived, and survive a restart.
@@ -228,9 +221,8 @@ func (s suite) artifactsStay(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	b, from, err := st.BlobContent(t.Context(), all, sum)
-	if err != nil || b.Size != 3<<20 || b.Name != "tool-results/t.txt" || b.SessionID != "s" {
-		t.Fatalf("%+v, %v", b, err)
-	}
+	kit.Require(t, err == nil && b.Size == 3<<20 && b.Name == "tool-results/t.txt" && b.SessionID == "s", "%+v, %v", b,
+		err)
 	if got := sha256.New(); true {
 		if n, err := io.Copy(got, from); err != nil || n != 3<<20 || fmt.Sprintf("%x", got.Sum(nil)) != sum {
 			t.Errorf("%d bytes, %x, %v", n, got.Sum(nil), err)

@@ -55,9 +55,7 @@ func blobContent(t *testing.T, st full, sum string) string {
 func expectOffset(t *testing.T, what string, err error, have int64, wrong bool) {
 	t.Helper()
 	at, ok := errors.AsType[*server.OffsetError](err)
-	if !ok || at.Have != have || at.Wrong != wrong {
-		t.Errorf("%s: %v, want offset %d", what, err, have)
-	}
+	kit.Check(t, ok && at.Have == have && at.Wrong == wrong, "%s: %v, want offset %d", what, err, have)
 }
 
 func (s suite) upload(t *testing.T) {
@@ -68,20 +66,16 @@ func (s suite) upload(t *testing.T) {
 	kit.Err(t, "the end of an upload that was not begun", server.ErrNotFound)(nil, st.EndBlob(ctx, u))
 	for _, want := range []int64{0, 4, 8} {
 		have, complete, err := st.StartBlob(ctx, u)
-		if err != nil || have != want || complete {
-			t.Fatalf("%d, %v, %v", have, complete, err)
-		}
+		kit.Require(t, err == nil && have == want && !complete, "%d, %v, %v", have, complete, err)
 		for _, offset := range []int64{have - 1, have + 1, 1 << 50} {
 			_, err := st.PutBlob(ctx, 1, u.SHA256, offset, []byte("x"), start)
 			expectOffset(t, fmt.Sprint("at ", offset), err, have, false)
 		}
 		expectOffset(t, "the end before the end", st.EndBlob(ctx, u), have, false)
-		if list, err := st.Blobs(ctx, all, ofSession("s")); err != nil || len(list) != 0 {
-			t.Errorf("half a file shows: %+v, %v", list, err)
-		}
-		if got, err := st.PutBlob(ctx, 1, u.SHA256, have, content[have:min(have+4, 10)], start); err != nil || got != min(have+4, 10) {
-			t.Fatalf("%d, %v", got, err)
-		}
+		list, err := st.Blobs(ctx, all, ofSession("s"))
+		kit.Check(t, err == nil && len(list) == 0, "half a file shows: %+v, %v", list, err)
+		got, err := st.PutBlob(ctx, 1, u.SHA256, have, content[have:min(have+4, 10)], start)
+		kit.Require(t, err == nil && got == min(have+4, 10), "%d, %v", got, err)
 		if want == 4 {
 			st = s.reopen(t, st)
 		}
@@ -93,16 +87,14 @@ func (s suite) upload(t *testing.T) {
 	_, err := st.PutBlob(ctx, 1, u.SHA256, 0, content, start)
 	expectOffset(t, "a chunk of a whole file", err, 10, false)
 	other := uploadOf(1, "t", "tool-results/other.txt", content) // stored once, of two sessions
-	if have, complete, err := st.StartBlob(ctx, other); err != nil || !complete || have != 10 {
-		t.Errorf("%d, %v, %v", have, complete, err)
-	}
+	have, complete, err := st.StartBlob(ctx, other)
+	kit.Check(t, err == nil && complete && have == 10, "%d, %v, %v", have, complete, err)
 	if list, err := st.Blobs(ctx, all, ofSession("t")); err != nil || len(list) != 1 || list[0].Name != "tool-results/other.txt" || list[0].Size != 10 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	stranger := uploadOf(2, "u", "tool-results/t.txt", content) // knowing the hash is not having the file
-	if have, complete, err := st.StartBlob(ctx, stranger); err != nil || complete || have != 0 {
-		t.Errorf("%d, %v, %v", have, complete, err)
-	}
+	have, complete, err = st.StartBlob(ctx, stranger)
+	kit.Check(t, err == nil && !complete && have == 0, "%d, %v, %v", have, complete, err)
 	upload(t, st, 1, "s", "tool-results/empty.txt", nil)
 	kit.Equal(t, "an empty file is", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(nil))), "")
 }
@@ -112,22 +104,19 @@ func (s suite) uploadLies(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	content, other := []byte("0123456789"), []byte("9876543210")
 	u := uploadOf(1, "s", "tool-results/t.txt", content)
-	if _, _, err := st.StartBlob(ctx, u); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := st.StartBlob(ctx, u)
+	kit.Require(t, err == nil, "%v", err)
 	kit.Err(t, "more than its size", server.ErrSize)(st.PutBlob(ctx, 1, u.SHA256, 0, append(other, 'x'), start))
 	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, other, start)).Must(t)
 	expectOffset(t, "another hash", st.EndBlob(ctx, u), 0, true)
 	expectOffset(t, "and again", st.EndBlob(ctx, u), 0, false)
-	if got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256)); got == string(other) {
-		t.Error("the wrong bytes can be read")
-	}
+	got := blobContent(t, st, fmt.Sprintf("%x", u.SHA256))
+	kit.Check(t, got != string(other), "the wrong bytes can be read")
 	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, content[:5], start)).Must(t)
 	longer := *u
 	longer.Size = 11 // begins again
-	if have, complete, err := st.StartBlob(ctx, &longer); err != nil || have != 0 || complete {
-		t.Errorf("%d, %v, %v", have, complete, err)
-	}
+	have, complete, err := st.StartBlob(ctx, &longer)
+	kit.Check(t, err == nil && have == 0 && !complete, "%d, %v, %v", have, complete, err)
 	kit.Must(t, push(t, st, u, content, 3))
 	kit.Err(t, "another size of a whole file", server.ErrSize)(st.StartBlob(ctx, &longer))
 	kit.Equal(t, "the content", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
@@ -157,9 +146,8 @@ func (s suite) uploadsAtOnce(t *testing.T) {
 	wg.Wait()
 	kit.Equal(t, "bytes", blobContent(t, st, fmt.Sprintf("%x", sha256.Sum256(content))), string(content))
 	for i := range 6 {
-		if list, err := st.Blobs(t.Context(), all, ofSession(fmt.Sprint("s", i))); err != nil || len(list) != 1 {
-			t.Errorf("%+v, %v", list, err)
-		}
+		list, err := st.Blobs(t.Context(), all, ofSession(fmt.Sprint("s", i)))
+		kit.Check(t, err == nil && len(list) == 1, "%+v, %v", list, err)
 	}
 	noFindings(t, st, 1)
 }
@@ -169,9 +157,7 @@ func noFindings(t *testing.T, st full, files int64) {
 	t.Helper()
 	var n int64
 	err := st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(blobs, _ int64) { n = blobs })
-	if err != nil || n != files {
-		t.Errorf("%d files, want %d, %v", n, files, err)
-	}
+	kit.Check(t, err == nil && n == files, "%d files, want %d, %v", n, files, err)
 }
 
 // uploadRoom: one user can begin no more than so many; those that rest give way, and other users do not wait.
@@ -195,9 +181,8 @@ func (s suite) uploadRoom(t *testing.T) {
 func (s suite) sweep(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	u := uploadOf(1, "s", "tool-results/t.txt", []byte("0123456789"))
-	if _, _, err := st.StartBlob(ctx, u); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := st.StartBlob(ctx, u)
+	kit.Require(t, err == nil, "%v", err)
 	kit.Try(st.PutBlob(ctx, 1, u.SHA256, 0, []byte("01234"), start.Add(time.Hour))).Must(t)
 	upload(t, st, 1, "s", "tool-results/whole.txt", []byte("whole"))
 	for _, step := range []struct {
@@ -206,9 +191,8 @@ func (s suite) sweep(t *testing.T) {
 	}{{start.Add(time.Hour), 0}, {start.Add(2 * time.Hour), 1}, {start.Add(2 * time.Hour), 0}} {
 		kit.Gives(t, "removed", step.want)(st.SweepBlobs(ctx, step.before))
 	}
-	if have, complete, err := st.StartBlob(ctx, u); err != nil || have != 0 || complete {
-		t.Errorf("it goes on at %d, %v, %v", have, complete, err)
-	}
+	have, complete, err := st.StartBlob(ctx, u)
+	kit.Check(t, err == nil && have == 0 && !complete, "it goes on at %d, %v, %v", have, complete, err)
 	noFindings(t, st, 1)
 }
 
@@ -224,19 +208,16 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		kit.Try(st.RequestLink(ctx, all, ofSession(session), server.LinkRequestInput{Path: "x", Link: true, By: ann.ID, At: start})).Must(t)
 	}
 	half := uploadOf(ann.ID, "s", "tool-results/half", []byte("half"))
-	if _, _, err := st.StartBlob(ctx, half); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := st.StartBlob(ctx, half)
+	kit.Require(t, err == nil, "%v", err)
 	noFindings(t, st, 6)
-	if gone, err := st.Forget(ctx, server.Scope{User: ann.ID}, "s", 0, start); err != nil || gone.Lines != 0 {
-		t.Fatalf("%+v, %v", gone, err)
-	}
+	gone, err := st.Forget(ctx, server.Scope{User: ann.ID}, "s", 0, start)
+	kit.Require(t, err == nil && gone.Lines == 0, "%+v, %v", gone, err)
 	noFindings(t, st, 4)
 	kit.Err(t, "documents", server.ErrNotFound)(st.Documents(ctx, all, ofSession("s")))
 	kit.Err(t, "checkpoint", server.ErrNotFound)(st.Checkpoint(ctx, all, "cp-s", 0))
-	if asked, err := st.PendingLinkRequests(ctx, ann.ID, "m"); err != nil || len(asked) != 1 || asked[0].SessionID != "t" {
-		t.Errorf("link requests: %+v, %v", asked, err)
-	}
+	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")
+	kit.Check(t, err == nil && len(asked) == 1 && asked[0].SessionID == "t", "link requests: %+v, %v", asked, err)
 	kit.Err(t, "an upload goes on", server.ErrNotFound)(st.PutBlob(ctx, ann.ID, half.SHA256, 0, []byte("half"), start))
 	kit.Equal(t, "the other's", history(t, st, "t", "shared.md"), []string{"1 linked user: of both"})
 	for _, err := range []error{
@@ -244,9 +225,7 @@ func (s suite) forgetArtifacts(t *testing.T) {
 		st.PutCheckpoints(ctx, &server.CheckpointBatch{Head: paperHead("s/agent-1", "e"), Owner: ann.ID, Received: start}),
 		second(0, second2(st.StartBlob(ctx, half))), st.EndBlob(ctx, uploadOf(ann.ID, "s", "n", []byte("result of both"))),
 	} {
-		if !errors.Is(err, server.ErrForgotten) {
-			t.Errorf("it comes back: %v", err)
-		}
+		kit.Check(t, errors.Is(err, server.ErrForgotten), "it comes back: %v", err)
 	}
 	kit.Try(st.Forget(ctx, all, "t", 0, start)).Must(t)
 	noFindings(t, st, 0)

@@ -73,9 +73,8 @@ func (s suite) blocks(t *testing.T) {
 	st := s.open(t)
 	all := prose(0, 700, 1000)
 	put(t, st, batch("s", all[:500]...))
-	if n, rows := s.query(t, st, `SELECT count(*) FROM blocks`), s.query(t, st, `SELECT count(*) FROM lines`); n < 3 || n > 6 || rows != 0 {
-		t.Errorf("an import of 500 KB is %d blocks and %d rows", n, rows)
-	}
+	n, rows := s.query(t, st, `SELECT count(*) FROM blocks`), s.query(t, st, `SELECT count(*) FROM lines`)
+	kit.Check(t, n >= 3 && n <= 6 && rows == 0, "an import of 500 KB is %d blocks and %d rows", n, rows)
 	for _, l := range all[500:] {
 		put(t, st, batch("s", l))
 	}
@@ -100,9 +99,8 @@ func (s suite) blocks(t *testing.T) {
 	}
 	check("with a hot tail")
 	seal(t, st, start) // the tail is longer than a block
-	if rows := s.query(t, st, `SELECT count(*) FROM lines`); rows == 0 || rows > 150 {
-		t.Errorf("%d rows are left of a live stream", rows)
-	}
+	rows = s.query(t, st, `SELECT count(*) FROM lines`)
+	kit.Check(t, rows != 0 && rows <= 150, "%d rows are left of a live stream", rows)
 	check("with full blocks")
 	seal(t, st, endOfTime)
 	kit.Equal(t, "rows are left of an idle stream", s.query(t, st, `SELECT count(*) FROM lines`), 0)
@@ -111,9 +109,7 @@ func (s suite) blocks(t *testing.T) {
 	kit.Equal(t, "the same lines again were stored", seal(t, st, endOfTime), 0)
 	check("after a repetition")
 	at, err := st.Received(t.Context(), openSession(t, st, "s").Session().ID, openSession(t, st, "s").Epochs()[0].ID, 0, 77)
-	if err != nil || !at.Equal(start) {
-		t.Errorf("line 77 was received at %v: %v", at, err)
-	}
+	kit.Check(t, err == nil && at.Equal(start), "line 77 was received at %v: %v", at, err)
 }
 
 // blockTails: the end of an import is packed at once, what is too little for that or has few lines is not.
@@ -128,9 +124,8 @@ func (s suite) blockTails(t *testing.T) {
 		was := s.query(t, st, `SELECT count(*) FROM blocks`)
 		put(t, st, batch(x.session, prose(0, x.count, x.size)...))
 		made, rows := s.query(t, st, `SELECT count(*) FROM blocks`)-was, s.query(t, st, `SELECT count(*) FROM lines`)
-		if made != x.made || rows != x.stays {
-			t.Errorf("%s: %d lines of %d bytes are %d blocks and %d rows", x.session, x.count, x.size, made, rows)
-		}
+		kit.Check(t, made == x.made && rows == x.stays, "%s: %d lines of %d bytes are %d blocks and %d rows", x.session,
+			x.count, x.size, made, rows)
 		seal(t, st, endOfTime)
 	}
 }
@@ -151,9 +146,8 @@ func (s suite) blockConflicts(t *testing.T) {
 	wrong.Head.Writer = server.Writer{Incarnation: "i"}
 	err := st.Put(t.Context(), wrong)
 	refused, ok := errors.AsType[*server.StreamError](err)
-	if !ok || refused.Line != 4 || refused.Code != server.StreamOtherBytes {
-		t.Errorf("other bytes from a client with a ledger: %v", err)
-	}
+	kit.Check(t, ok && refused.Line == 4 && refused.Code == server.StreamOtherBytes,
+		"other bytes from a client with a ledger: %v", err)
 	kit.Equal(t, "rows after a refusal", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	put(t, st, batch("s", all[3], object(4, "other"), all[5], object(200, "new")))
 	was := all[4]
@@ -172,9 +166,8 @@ func (s suite) blockConflicts(t *testing.T) {
 		if err != nil || !slices.Equal(listed(old), listed([]server.Line{was})) {
 			t.Errorf("replaced are %v: %v", listed(old), err)
 		}
-		if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 201 || err != nil {
-			t.Errorf("%d lines are counted: %v", n, err)
-		}
+		n, _, err := snap.Count(t.Context(), server.Span{To: 999})
+		kit.Check(t, n == 201 && err == nil, "%d lines are counted: %v", n, err)
 		kit.Equal(t, "bytes are counted", snap.Session().Bytes, size(all))
 		seal(t, st, endOfTime)
 	}
@@ -204,9 +197,8 @@ func (s suite) blockGaps(t *testing.T) {
 	}
 	snap := openSession(t, st, "s")
 	kit.Equal(t, fmt.Sprint("lines, want ", len(all)), dump(t, snap, 0), listed(all))
-	if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 300 || err != nil {
-		t.Errorf("%d lines are counted: %v", n, err)
-	}
+	n, _, err := snap.Count(t.Context(), server.Span{To: 999})
+	kit.Check(t, n == 300 && err == nil, "%d lines are counted: %v", n, err)
 }
 
 // blockMask: masking replaces a block, also under a row in force.
@@ -218,9 +210,8 @@ func (s suite) blockMask(t *testing.T) {
 	put(t, st, batch("s", all...))
 	snap := openSession(t, st, "s")
 	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
-	if done := mask(t, st, m); done.Lines != 1 {
-		t.Fatalf("masked %+v", done)
-	}
+	done := mask(t, st, m)
+	kit.Require(t, done.Lines == 1, "masked %+v", done)
 	all[9] = object(9, masked(secret))
 	for range 2 {
 		if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
@@ -234,9 +225,8 @@ func (s suite) blockMask(t *testing.T) {
 	m.Lines = []server.LineMask{lineMask(t, snap, 11, secret)}
 	mask(t, st, m)
 	snap = openSession(t, st, "s")
-	if got := strings.Join(replacedOf(t, snap), "") + strings.Join(dump(t, snap, 0), ""); strings.Contains(got, needle) {
-		t.Error("the secret is left")
-	}
+	got := strings.Join(replacedOf(t, snap), "") + strings.Join(dump(t, snap, 0), "")
+	kit.Check(t, !strings.Contains(got, needle), "the secret is left")
 	all[9], all[11] = object(9, "other"), object(11, "another")
 	if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
 		t.Errorf("lines 9 and 11 are %q", got[9:12])
@@ -260,17 +250,14 @@ func (s suite) damage(t *testing.T) {
 		got = append(got, l)
 		return nil
 	}, func(d *server.DamagedError) { named = append(named, d.Span) })
-	if err != nil || !slices.Equal(listed(got), listed(all[last+1:])) {
-		t.Errorf("of 700 lines %d can be read: %v", len(got), err)
-	}
+	kit.Check(t, err == nil && slices.Equal(listed(got), listed(all[last+1:])), "of 700 lines %d can be read: %v",
+		len(got), err)
 	kit.Equal(t, "damaged", named, []server.Span{{From: 2, To: last + 1}})
 	var found []string
 	kit.Try(audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {})).Must(t)
 	kit.Equal(t, "the audit found", found, []string{fmt.Sprintf("s: lines 1 to %d are damaged", last+1)})
 	digests, err := audit.DigestViews(t.Context(), snap)
-	if err != nil || digests[0].Missing != last+1 {
-		t.Errorf("digests of what can be read: %+v, %v", digests, err)
-	}
+	kit.Check(t, err == nil && digests[0].Missing == last+1, "digests of what can be read: %+v, %v", digests, err)
 	put(t, st, batch("s", all...)) // sent again
 	kit.Equal(t, "sent again lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 }
@@ -322,13 +309,11 @@ func (s suite) sealSteps(t *testing.T) {
 		lines := prose(0, 7, 1000)
 		put(t, st, batch(name, lines...))
 		failing = step
-		if _, err := st.Seal(t.Context(), endOfTime); !errors.Is(err, errStep) {
-			t.Fatalf("step %q did not fail: %v", step, err)
-		}
+		_, err := st.Seal(t.Context(), endOfTime)
+		kit.Require(t, errors.Is(err, errStep), "step %q did not fail: %v", step, err)
 		left := s.query(t, st, `SELECT count(*) FROM lines`)
-		if done := step == "committed blocks"; done != (left == 0) || !done && left != 7 {
-			t.Errorf("after %q failed %d lines are not packed", step, left)
-		}
+		done := step == "committed blocks"
+		kit.Check(t, done == (left == 0) && (done || left == 7), "after %q failed %d lines are not packed", step, left)
 		if got := dumpOf(t, st, name); !slices.Equal(got, listed(lines)) || len(audited(t, st)) > 0 {
 			t.Errorf("after %q failed %d lines are there: %q", step, len(got), audited(t, st))
 		}

@@ -64,23 +64,19 @@ func (s suite) coldSteps(t *testing.T) {
 		mu.Unlock()
 		seal(t, st, endOfTime)
 		_, err := st.Cool(t.Context(), endOfTime)
-		if !errors.Is(err, errStep) {
-			t.Fatalf("step %q did not fail: %v", step, err)
-		}
+		kit.Require(t, errors.Is(err, errStep), "step %q did not fail: %v", step, err)
 		mu.Lock()
 		failing = ""
 		mu.Unlock()
 		for j := range want {
-			if got := dumpOf(t, st, fmt.Sprint("s", j)); !slices.Equal(got, want[j]) {
-				t.Fatalf("after %q failed session %d has %d lines", step, j, len(got))
-			}
+			got := dumpOf(t, st, fmt.Sprint("s", j))
+			kit.Require(t, slices.Equal(got, want[j]), "after %q failed session %d has %d lines", step, j, len(got))
 		}
 		// As if the process had died there, long ago.
 		s.age(t, st)
 		cool(t, st)
-		if found := audited(t, st); len(found) > 0 || blobContent(t, st, sum) != string(content) {
-			t.Fatalf("after %q failed: %q", step, found)
-		}
+		found := audited(t, st)
+		kit.Require(t, len(found) <= 0 && blobContent(t, st, sum) == string(content), "after %q failed: %q", step, found)
 		if n := s.query(t, st, `SELECT count(*) FROM cold_objects`); int(n) != len(inFolder(t, dir)) || s.local(t, st) != 0 ||
 			s.query(t, st, `SELECT count(*) FROM cold_objects WHERE state <> 1`) != 0 {
 			t.Fatalf("after %q failed and all is done, %d objects are noted and %d are there", step, n, len(inFolder(t, dir)))
@@ -112,9 +108,8 @@ func (s suite) coldDown(t *testing.T) {
 	kit.Err(t, "a line that has to be compared with a cold one", server.ErrCold)(nil, st.Put(t.Context(), batch("s", object(3, "other"))))
 	kit.Has(t, "a cold file", blobContent(t, st, sum), server.ErrCold.Error())
 	kit.Err(t, "moving", server.ErrCold)(st.Cool(t.Context(), endOfTime))
-	if is, err := st.Cold(t.Context()); err != nil || !errors.Is(is.Err, server.ErrCold) {
-		t.Errorf("its state: %+v, %v", is, err)
-	}
+	is, err := st.Cold(t.Context())
+	kit.Check(t, err == nil && errors.Is(is.Err, server.ErrCold), "its state: %+v, %v", is, err)
 	kit.Err(t, "the audit", server.ErrCold)(audit.Run(t.Context(), st, func(f audit.Finding) { t.Errorf("found %+v", f) }, func(audit.Progress) {}))
 	kit.Must(t, os.Remove(dir))
 	kit.Must(t, os.Rename(away, dir))
@@ -122,9 +117,8 @@ func (s suite) coldDown(t *testing.T) {
 	put(t, st, batch("s", all...))
 	kit.Equal(t, "after it is back … lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 	cool(t, st)
-	if found := audited(t, st); len(found) > 0 {
-		t.Errorf("after it is back: %q", found)
-	}
+	found := audited(t, st)
+	kit.Check(t, len(found) <= 0, "after it is back: %q", found)
 }
 
 // coldDamage: an object that is lost or changed is named, by the lines in it.
@@ -210,12 +204,10 @@ func (s suite) coldMeanwhile(t *testing.T) {
 					}
 				}
 				lines := prose(0, 200, 1000)
-				if err := st.Put(t.Context(), batch(name+"gone", lines...)); err != nil && !errors.Is(err, server.ErrForgotten) {
-					t.Error(err)
-				}
-				if _, err := st.Forget(t.Context(), server.Scope{All: true}, name+"gone", 0, start); err != nil && !errors.Is(err, server.ErrNotFound) {
-					t.Error(err)
-				}
+				err := st.Put(t.Context(), batch(name+"gone", lines...))
+				kit.Check(t, err == nil || errors.Is(err, server.ErrForgotten), "%v", err)
+				_, err = st.Forget(t.Context(), server.Scope{All: true}, name+"gone", 0, start)
+				kit.Check(t, err == nil || errors.Is(err, server.ErrNotFound), "%v", err)
 			}
 		})
 	}

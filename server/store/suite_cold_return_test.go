@@ -36,9 +36,8 @@ func (s suite) coldReturn(t *testing.T) {
 		return st.Return(t.Context(), since, until, func(server.Returned) {})
 	}
 	none, err := back(start.Add(2*time.Hour), endOfTime)
-	if err != nil || none != (server.Returned{}) || s.local(t, st) != 0 {
-		t.Errorf("of a time without lines %+v came back: %v", none, err)
-	}
+	kit.Check(t, err == nil && none == (server.Returned{}) && s.local(t, st) == 0,
+		"of a time without lines %+v came back: %v", none, err)
 	some, err := back(start.Add(time.Minute), endOfTime)
 	if err != nil || some.Objects != 1 || s.local(t, st) != some.Bytes || len(inFolder(t, dir)) != len(had)-1 {
 		t.Errorf("of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
@@ -52,9 +51,8 @@ func (s suite) coldReturn(t *testing.T) {
 	kit.Equal(t, fmt.Sprint("after an interruption … lines can be read, want ", len(all)), dumpOf(t, st, "s"),
 		listed(all))
 	there := inFolder(t, dir)
-	if len(there) != int(moved.Objects)-2 || len(there) < 1 {
-		t.Fatalf("after one session and one object %d of %d objects are there", len(there), moved.Objects)
-	}
+	kit.Require(t, len(there) == int(moved.Objects)-2 && len(there) >= 1,
+		"after one session and one object %d of %d objects are there", len(there), moved.Objects)
 	lost := kit.Try(os.ReadFile(there[0])).Must(t)
 	kit.Must(t, os.Remove(there[0]))
 	st = s.reopen(t, st)
@@ -68,9 +66,8 @@ func (s suite) coldReturn(t *testing.T) {
 		t.Errorf("at last %+v came back, %d objects are there: %v", done, len(inFolder(t, dir)), err)
 	}
 	kit.Equal(t, fmt.Sprint("lines can be read, want ", len(all)), dumpOf(t, st, "s"), listed(all))
-	if again := cool(t, st); again != moved || s.local(t, st) != 0 {
-		t.Errorf("moved again: %+v, before %+v", again, moved)
-	}
+	again := cool(t, st)
+	kit.Check(t, again == moved && s.local(t, st) == 0, "moved again: %+v, before %+v", again, moved)
 }
 
 // coldSealed: lines that are packed while blocks of their stream move are moved by the next pass.

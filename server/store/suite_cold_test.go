@@ -201,8 +201,7 @@ func (s suite) coldPlaces(t *testing.T) {
 	s.query(t, st, `UPDATE cold SET place = '`+folderURL(t.TempDir())+`' RETURNING 0`)
 	st = s.reopen(t, st)
 	err := openSession(t, st, "s").Lines(t.Context(), server.Span{To: 9}, func(server.Line) error { return nil })
-	if !errors.Is(err, server.ErrCold) || !strings.Contains(err.Error(), "another place") {
-		t.Errorf("reading from an empty place: %v", err)
-	}
+	kit.Check(t, errors.Is(err, server.ErrCold) && strings.Contains(err.Error(), "another place"),
+		"reading from an empty place: %v", err)
 	kit.Err(t, "moving to an empty place", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 }

@@ -23,9 +23,8 @@ func (s suite) commits(t *testing.T) {
 	var users [2]server.User
 	for i, name := range []string{"ann", "bob"} {
 		var err error
-		if users[i], err = st.AddUser(t.Context(), name, server.Member, server.By{At: start}); err != nil {
-			t.Fatal(err)
-		}
+		users[i], err = st.AddUser(t.Context(), name, server.Member, server.By{At: start})
+		kit.Require(t, err == nil, "%v", err)
 	}
 	ann, bob := users[0].ID, users[1].ID
 	for _, name := range []string{"a", "b"} {
@@ -43,9 +42,8 @@ func (s suite) commits(t *testing.T) {
 		for _, c := range list {
 			got = append(got, fmt.Sprintf("%s:%d/%d", c.Commit, c.Lines, c.Added))
 		}
-		if out := strings.Join(got, " "); err != nil || out != want {
-			t.Errorf("%s in %+v: %q, %v; want %q", x.SessionID, scope, out, err, want)
-		}
+		out := strings.Join(got, " ")
+		kit.Check(t, err == nil && out == want, "%s in %+v: %q, %v; want %q", x.SessionID, scope, out, err, want)
 	}
 	own, other := server.Scope{User: ann}, server.Scope{User: bob}
 	keepCommit(t, st, a, "first", start, 4)
@@ -67,9 +65,8 @@ func (s suite) commits(t *testing.T) {
 		keepCommit(t, st, a, fmt.Sprint("later-", i), start.Add(time.Hour), 1)
 	}
 	list, err := st.Commits(t.Context(), own, a.Owner, a.ID)
-	if err != nil || len(list) != server.MaxCommits || !strings.HasPrefix(list[len(list)-1].Commit, "later") {
-		t.Errorf("%d commits are kept, %v", len(list), err)
-	}
+	kit.Check(t, err == nil && len(list) == server.MaxCommits && strings.HasPrefix(list[len(list)-1].Commit, "later"),
+		"%d commits are kept, %v", len(list), err)
 	has(own, b, "first:6/9")
 	kit.Try(st.Forget(t.Context(), all, "b", 0, start)).Must(t)
 	has(all, b, "")

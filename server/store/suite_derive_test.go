@@ -58,9 +58,8 @@ func save(t *testing.T, st full, task server.Task, d server.Derivation) server.D
 	for i := range d.Drops {
 		d.Drops[i].Epoch, d.Drops[i].Generation = d.Position.Epoch, d.Position.Generation
 	}
-	if err := st.SaveDerived(t.Context(), &d); err != nil {
-		t.Fatalf("save what is derived of %s: %v", task.SessionID, err)
-	}
+	err := st.SaveDerived(t.Context(), &d)
+	kit.Require(t, err == nil, "save what is derived of %s: %v", task.SessionID, err)
 	return d
 }
 
@@ -94,27 +93,21 @@ func (s suite) leases(t *testing.T) {
 		put(t, st, b)
 	}
 	first, err := st.Lagging(ctx, 2)
-	if err != nil || len(first) != 2 || first[0].SessionID != "s2" || first[1].SessionID != "s1" {
-		t.Fatalf("%+v, %v", first, err)
-	}
+	kit.Require(t, err == nil && len(first) == 2 && first[0].SessionID == "s2" && first[1].SessionID == "s1",
+		"%+v, %v", first, err)
 	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Position != (server.Position{}) || stateOf(t, st, x) != "" || x.Version < 1 {
 		t.Errorf("%+v", x)
 	}
 	rest := lease(t, st)
-	if len(rest) != 1 || rest["s0"].Stream == 0 {
-		t.Fatalf("another caller gets %+v", rest)
-	}
+	kit.Require(t, len(rest) == 1 && rest["s0"].Stream != 0, "another caller gets %+v", rest)
 	kit.Equal(t, "lag", lag(t, st), 3)
 	d := save(t, st, rest["s0"], server.Derivation{State: []byte("\x00state"), Summary: server.Summary{Title: "t", Started: start}})
-	if n := lag(t, st); n != 2 || len(lease(t, st)) != 0 {
-		t.Errorf("%d lag", n)
-	}
-	if f, err := st.SummaryOf(ctx, rest["s0"].Stream); err != nil || f.Title != "t" || !f.Started.Equal(start) {
-		t.Errorf("%+v, %v", f, err)
-	}
-	if f, err := st.SummaryOf(ctx, first[0].Stream); err != nil || f.Title != "" {
-		t.Errorf("%+v, %v", f, err)
-	}
+	n := lag(t, st)
+	kit.Check(t, n == 2 && len(lease(t, st)) == 0, "%d lag", n)
+	f, err := st.SummaryOf(ctx, rest["s0"].Stream)
+	kit.Check(t, err == nil && f.Title == "t" && f.Started.Equal(start), "%+v, %v", f, err)
+	f, err = st.SummaryOf(ctx, first[0].Stream)
+	kit.Check(t, err == nil && f.Title == "", "%+v, %v", f, err)
 	for _, x := range []server.Task{rest["s0"], first[0]} {
 		snap := kit.Try(st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})).Must(t)
 		at, state, err := snap.Folded(ctx)
@@ -156,13 +149,11 @@ func (s suite) stale(t *testing.T) {
 	for name, task := range tasks {
 		d := server.Derivation{Task: task, Position: server.Position{Epoch: 1, Line: 3}, Done: true, Summary: server.Summary{Title: "stale"}}
 		err := st.SaveDerived(ctx, &d)
-		if want := name != "ahead" && name != "reset"; errors.Is(err, server.ErrStale) != want || !want && err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		want := name != "ahead" && name != "reset"
+		kit.Check(t, errors.Is(err, server.ErrStale) == want && (want || err == nil), "%s: %v", name, err)
 		f, err := st.SummaryOf(ctx, task.Stream)
-		if err != nil || (f.Title == "stale") != (name == "ahead" || name == "reset") {
-			t.Errorf("%s: %+v, %v", name, f, err)
-		}
+		kit.Check(t, err == nil && (f.Title == "stale") == (name == "ahead" || name == "reset"), "%s: %+v, %v", name, f,
+			err)
 	}
 	kit.Must(t, st.ResetDerived(ctx))
 	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}
@@ -223,9 +214,7 @@ func (s suite) redo(t *testing.T) {
 	for _, step := range redoSteps {
 		put(t, st, step.batch())
 		task, ok := lease(t, st)["s"]
-		if !ok {
-			t.Fatalf("%s: nothing to derive", step.name)
-		}
+		kit.Require(t, ok, "%s: nothing to derive", step.name)
 		if redone := task.Position == (server.Position{}) && stateOf(t, st, task) == ""; redone != step.redo {
 			t.Errorf("%s: begins at %+v with state %q", step.name, task.Position, stateOf(t, st, task))
 		}
@@ -245,12 +234,10 @@ func (s suite) renew(t *testing.T) {
 	}
 	kit.Must(t, st.Renew(ctx, 2))
 	tasks := lease(t, st)
-	if len(tasks) != 1 || tasks["old"].Position != (server.Position{}) || stateOf(t, st, tasks["old"]) != "" {
-		t.Errorf("%+v", tasks)
-	}
-	if f, err := st.SummaryOf(ctx, tasks["old"].Stream); err != nil || f.Title != "old" {
-		t.Errorf("%+v, %v", f, err)
-	}
+	kit.Check(t, len(tasks) == 1 && tasks["old"].Position == (server.Position{}) && stateOf(t, st, tasks["old"]) == "",
+		"%+v", tasks)
+	f, err := st.SummaryOf(ctx, tasks["old"].Stream)
+	kit.Check(t, err == nil && f.Title == "old", "%+v, %v", f, err)
 	save(t, st, tasks["old"], server.Derivation{Format: 2})
 	kit.Equal(t, "lag", lag(t, st), 0)
 }
@@ -264,9 +251,8 @@ func (s suite) lags(t *testing.T) {
 		for _, scope := range []server.Scope{all, {User: ann.ID}} {
 			for _, session := range []string{"", "anns", "bobs", "none"} {
 				got, err := st.Lags(ctx, scope, server.DropQuery{Session: session})
-				if want := want[session] && (scope.All || session != "bobs"); err != nil || got != want {
-					t.Errorf("%s: Lags(%+v, %q) is %t, %v", when, scope, session, got, err)
-				}
+				want := want[session] && (scope.All || session != "bobs")
+				kit.Check(t, err == nil && got == want, "%s: Lags(%+v, %q) is %t, %v", when, scope, session, got, err)
 			}
 		}
 	}
@@ -274,9 +260,8 @@ func (s suite) lags(t *testing.T) {
 	deriveAll(t, st)
 	expect("derived", nil)
 	put(t, st, batch("bobs", object(2, `{"a":2}`)))
-	if got, err := st.Lags(ctx, all, server.DropQuery{Session: "bobs"}); err != nil || !got {
-		t.Errorf("after another line: %t, %v", got, err)
-	}
+	got, err := st.Lags(ctx, all, server.DropQuery{Session: "bobs"})
+	kit.Check(t, err == nil && got, "after another line: %t, %v", got, err)
 }
 
 // reset: nothing derived is left, everything is to be derived again, no line is touched.
@@ -287,9 +272,8 @@ func (s suite) reset(t *testing.T) {
 	kit.Must(t, st.ResetDerived(ctx))
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}})
 	drops, err2 := st.Drops(ctx, all, server.DropQuery{Session: "", Limit: 9})
-	if err := errors.Join(err, err2); err != nil || len(rows) != 0 || len(drops) != 0 {
-		t.Errorf("%+v, %+v, %v", rows, drops, err)
-	}
+	err = errors.Join(err, err2)
+	kit.Check(t, err == nil && len(rows) == 0 && len(drops) == 0, "%+v, %+v, %v", rows, drops, err)
 	expectNames(t, "search after a reset", searched(t, st, all, server.SearchQuery{Text: "needle"}))
 	kit.Equal(t, "lag", lag(t, st), 6)
 	deriveAll(t, st)
@@ -333,9 +317,7 @@ func (s suite) derivers(t *testing.T) {
 	workers.Wait()
 	for w := range streams {
 		hits, err := st.Search(ctx, all, server.SearchQuery{Text: "line", Session: fmt.Sprint("s", w), Limit: 100})
-		if err != nil || len(hits.List) != lines {
-			t.Errorf("stream %d: %d lines derived, %v", w, len(hits.List), err)
-		}
+		kit.Check(t, err == nil && len(hits.List) == lines, "stream %d: %d lines derived, %v", w, len(hits.List), err)
 	}
 }
 

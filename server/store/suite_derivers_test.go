@@ -53,9 +53,8 @@ func (s suite) urgency(t *testing.T) {
 	}
 	write("new1", "live1", "live3", "new2", "live2", "again1")
 	want := []string{"live2", "live3", "live1", "new2", "new1", "again1", "again2"}
-	if order, _ := take(); !slices.Equal(order, want) {
-		t.Errorf("handed out as %v, not %v", order, want)
-	}
+	order, _ := take()
+	kit.Check(t, slices.Equal(order, want), "handed out as %v, not %v", order, want)
 }
 
 // together: derivations of several streams are stored in one piece, and a stale one among them keeps all out. An answer
@@ -77,9 +76,8 @@ func (s suite) together(t *testing.T) {
 	}
 	for i := range list {
 		list[i].Task.Masked++
-		if err := st.SaveDerived(ctx, list...); !errors.Is(err, server.ErrStale) {
-			t.Fatalf("with a stale one: %v", err)
-		}
+		err := st.SaveDerived(ctx, list...)
+		kit.Require(t, errors.Is(err, server.ErrStale), "with a stale one: %v", err)
 		list[i].Task.Masked--
 	}
 	if n := lag(t, st); n != 4 || outputs(t, st, server.UsageQuery{}) != "" {
@@ -101,9 +99,8 @@ func (s suite) keptState(t *testing.T) {
 		snap := kit.Try(st.View(ctx, all, server.Ref{Stream: task.Stream})).Must(t)
 		defer snap.Close()
 		at, got, err := snap.Folded(ctx)
-		if err != nil || at.Line != line || string(got) != state {
-			t.Errorf("%q of line %d, %v; want %q of line %d", got, at.Line, err, state, line)
-		}
+		kit.Check(t, err == nil && at.Line == line && string(got) == state, "%q of line %d, %v; want %q of line %d", got,
+			at.Line, err, state, line)
 	}
 	for i := range int64(4) {
 		put(t, st, batch("s", object(i, "{}")))

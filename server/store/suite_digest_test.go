@@ -40,9 +40,8 @@ func (s suite) digests(t *testing.T) {
 			b.Head.EndLine = int64(len(view))
 			put(t, st, b)
 			v, _ := views(t, st, name)
-			if other, twice := seen[v[0].SHA256]; twice {
-				t.Errorf("%v and %v have one digest", other, view)
-			}
+			other, twice := seen[v[0].SHA256]
+			kit.Check(t, !twice, "%v and %v have one digest", other, view)
 			seen[v[0].SHA256] = slices.Clone(view)
 			if last := view[len(view)-1]; len(view) == 3 && kinds[view[0]] != nil && kinds[last] != nil {
 				kit.Equal(t, fmt.Sprintf("%v after a rewind has another digest", view), s.rewoundDigest(t, st, name, list),

@@ -26,9 +26,7 @@ func (s suite) documents(t *testing.T) {
 	kit.Equal(t, "versions", history(t, st, "s", "a.md"), []string{"1 linked user: one", "2 modified user: ", "3 modified claude: -"})
 	kit.Equal(t, "versions", history(t, st, "s", "문서/b.md"), []string{"1 linked user: one", "2 deleted other: -"})
 	list := documents(t, st, "s")
-	if len(list) != 2 {
-		t.Fatalf("%+v", list)
-	}
+	kit.Require(t, len(list) == 2, "%+v", list)
 	kit.Equal(t, "a document", list[0], server.Document{Path: "a.md", Linked: true, AddedAt: start, AddedBy: "user",
 		ChangedAt: start.Add(time.Minute), ChangedBy: "claude", Versions: 3, Size: 1 << 40, TooLarge: true, SessionID: "s", Machine: "m", Host: "h"})
 	if d := list[1]; !d.Deleted || !d.Linked || d.Versions != 2 || d.Stored || d.SHA256 != "" || d.Size != 0 {
@@ -38,9 +36,8 @@ func (s suite) documents(t *testing.T) {
 	again := version("a.md", 4, server.Linked, "two")
 	again.At, again.AddedAt = start.Add(3*time.Minute), start.Add(3*time.Minute)
 	putDocuments(t, st, 1, "s", "e", unlink)
-	if d := documents(t, st, "s")[0]; d.Linked || !d.UnlinkedAt.Equal(unlink.At) || d.Versions != 3 {
-		t.Errorf("unlinked: %+v", d)
-	}
+	d := documents(t, st, "s")[0]
+	kit.Check(t, !d.Linked && d.UnlinkedAt.Equal(unlink.At) && d.Versions == 3, "unlinked: %+v", d)
 	putDocuments(t, st, 1, "s", "e", again)
 	if d := documents(t, st, "s")[1]; d.Path != "a.md" || !d.Linked || !d.AddedAt.Equal(again.At) || d.Versions != 4 || !d.Stored {
 		t.Errorf("linked again: %+v", d)
@@ -64,9 +61,8 @@ func (s suite) documentOrder(t *testing.T) {
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "one"))
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "two"))
 	kit.Equal(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one", "2 modified user: two", "3 modified user: three"})
-	if d := documents(t, st, "s")[0]; d.Linked || d.Versions != 3 {
-		t.Errorf("%+v", d)
-	}
+	d := documents(t, st, "s")[0]
+	kit.Check(t, !d.Linked && d.Versions == 3, "%+v", d)
 	// One number with two contents in one epoch (a state was restored): the later one shows, the other one is kept.
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "other two"))
 	kit.Equal(t, "versions", history(t, st, "s", "a")[1], "2 modified user: other two")
@@ -104,16 +100,13 @@ func (s suite) manyVersions(t *testing.T) {
 		}
 		putDocuments(t, st, 1, "s", "e", events...)
 	}
-	if d := documents(t, st, "s")[0]; d.Versions != most || !d.Stored {
-		t.Errorf("%+v", d)
-	}
+	d := documents(t, st, "s")[0]
+	kit.Check(t, d.Versions == most && d.Stored, "%+v", d)
 	seen, last := 0, int64(most+1)
 	for p := (server.VersionPage{Limit: 1000}); ; {
 		list := kit.Try(st.Versions(t.Context(), all, ofSession("s"), "a", p)).Must(t)
 		for _, v := range list.List {
-			if v.N >= last {
-				t.Fatalf("version %d behind %d", v.N, last)
-			}
+			kit.Require(t, v.N < last, "version %d behind %d", v.N, last)
 			last = v.N
 			seen++
 		}
@@ -139,9 +132,8 @@ func (s suite) documentNames(t *testing.T) {
 			t.Errorf("%.50q: %v", name, err)
 			continue
 		}
-		if b, err := io.ReadAll(from); err != nil || string(b) != "of "+name {
-			t.Errorf("%.50q: %.50q, %v", name, b, err)
-		}
+		b, err := io.ReadAll(from)
+		kit.Check(t, err == nil && string(b) == "of "+name, "%.50q: %.50q, %v", name, b, err)
 	}
 	kit.Err(t, "a document that is", server.ErrNotFound)(st.Content(t.Context(), all, ofSession("s"), "B.md", 1))
 }

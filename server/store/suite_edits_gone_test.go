@@ -47,9 +47,8 @@ func (s suite) editsGone(t *testing.T) {
 		t.Helper()
 		opened(t, st, "s", func(snap server.Snapshot) {
 			x := snap.Session()
-			if list, err := st.Commits(t.Context(), all, x.Owner, x.ID); len(list) > 0 || err != nil {
-				t.Errorf("%s: %v, %v", when, list, err)
-			}
+			list, err := st.Commits(t.Context(), all, x.Owner, x.ID)
+			kit.Check(t, len(list) <= 0 && err == nil, "%s: %v, %v", when, list, err)
 			if keep {
 				keepCommit(t, st, x, "c0ffee", start, 2)
 			}

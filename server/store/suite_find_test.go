@@ -22,9 +22,7 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 		q.Limit = 100
 	}
 	found, err := st.Find(t.Context(), scope, q)
-	if err != nil {
-		t.Fatalf("find %+v: %v", q, err)
-	}
+	kit.Require(t, err == nil, "find %+v: %v", q, err)
 	out := []string{}
 	for _, x := range found.List {
 		out = append(out, x.SessionID)
@@ -143,14 +141,10 @@ func (s suite) sameNames(t *testing.T) {
 		kit.Equal(t, "read", got, want)
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
-	if err != nil || len(found.List) != 4 {
-		t.Fatalf("%d streams, %v", len(found.List), err)
-	}
+	kit.Require(t, err == nil && len(found.List) == 4, "%d streams, %v", len(found.List), err)
 	id := found.List[1].ID
 	snap, err := st.View(ctx, server.Scope{User: found.List[1].Owner}, server.Ref{Stream: id})
-	if err != nil || snap.Session().ID != id {
-		t.Fatalf("by id: %v", err)
-	}
+	kit.Require(t, err == nil && snap.Session().ID == id, "by id: %v", err)
 	snap.Close()
 	kit.Err(t, "somebody else's by id", server.ErrNotFound)(st.View(ctx, server.Scope{User: 3}, server.Ref{Stream: id}))
 }
@@ -257,9 +251,7 @@ func (s suite) paging(t *testing.T) {
 	for _, after := range []string{"x", "1-", "-", "1-2-3", "9999999999999999999"} {
 		for _, recent := range []bool{false, true} {
 			_, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 4, After: after, Recent: recent}})
-			if !errors.Is(err, server.ErrBadPage) {
-				t.Errorf("after %q: %v", after, err)
-			}
+			kit.Check(t, errors.Is(err, server.ErrBadPage), "after %q: %v", after, err)
 		}
 	}
 }
@@ -282,13 +274,9 @@ func (s suite) groups(t *testing.T) {
 	rewound.Head.Machine, rewound.Head.Generation, rewound.Head.EndOffset = "m1", 1, 7
 	put(t, st, rewound)
 	list := groupsOf(t, st, all)
-	if len(list) != 2 {
-		t.Fatalf("%+v", list)
-	}
+	kit.Require(t, len(list) == 2, "%+v", list)
 	want := server.Group{ProjectHash: "ph", Project: "pnew", Machine: "m1", Host: "new", Owner: 1, Sessions: 2, Bytes: 10 + 7 + 5, Last: start.Add(time.Hour)}
-	if list[0].Machine != "m2" || list[0].Bytes != 3 || list[1] != want {
-		t.Errorf("%+v\nwant %+v", list, want)
-	}
+	kit.Check(t, list[0].Machine == "m2" && list[0].Bytes == 3 && list[1] == want, "%+v\nwant %+v", list, want)
 }
 
 // received: to the batch, also when bytes are replaced.
@@ -306,9 +294,7 @@ func (s suite) received(t *testing.T) {
 	stream, epoch := snap.Session().ID, snap.Epochs()[0].ID
 	for line, want := range map[int64]time.Duration{0: 0, 1: time.Hour, 2: 2 * time.Minute} {
 		at, err := st.Received(ctx, stream, epoch, 0, line)
-		if err != nil || !at.Equal(start.Add(want)) {
-			t.Errorf("line %d at %v, %v", line, at, err)
-		}
+		kit.Check(t, err == nil && at.Equal(start.Add(want)), "line %d at %v, %v", line, at, err)
 	}
 	for _, where := range [][4]int64{{stream, epoch, 0, 3}, {stream, epoch, 1, 0}, {stream, epoch + 1, 0, 0}, {stream + 1, epoch, 0, 0}} {
 		kit.Err(t, fmt.Sprint(where), server.ErrNotFound)(st.Received(ctx, where[0], where[1], where[2], where[3]))

@@ -20,18 +20,15 @@ func (s suite) heads(t *testing.T) {
 		n := 0
 		err := snap.Lines(t.Context(), server.Span{To: 3, Most: most}, func(l server.Line) error {
 			want := all[n].Raw
-			if l.Index != int64(n) || l.Size() != int64(len(want)) || !bytes.HasPrefix(want, l.Raw) {
-				t.Errorf("%s: line %d of %d bytes has %d and %d more", when, l.Index, len(want), len(l.Raw), l.Cut)
-			}
+			kit.Check(t, l.Index == int64(n) && l.Size() == int64(len(want)) && bytes.HasPrefix(want, l.Raw),
+				"%s: line %d of %d bytes has %d and %d more", when, l.Index, len(want), len(l.Raw), l.Cut)
 			if huge := int64(len(want)) > most && n == 1; huge && most > 0 && len(l.Raw) > server.LongHead || l.Size() <= most && l.Cut > 0 {
 				t.Errorf("%s: of line %d with at most %d bytes %d are read", when, l.Index, most, len(l.Raw))
 			}
 			n++
 			return nil
 		})
-		if err != nil || n != len(all) {
-			t.Errorf("%s: %d lines, %v", when, n, err)
-		}
+		kit.Check(t, err == nil && n == len(all), "%s: %d lines, %v", when, n, err)
 	}
 	for _, when := range []string{"as rows", "as blocks"} {
 		snap := openSession(t, st, "s")
@@ -46,16 +43,13 @@ func (s suite) heads(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil || !bytes.Equal(got, l.Raw) {
-				t.Errorf("%s: line %d in pieces has %d bytes, %v", when, n, len(got), err)
-			}
+			kit.Check(t, err == nil && bytes.Equal(got, l.Raw), "%s: line %d in pieces has %d bytes, %v", when, n, len(got),
+				err)
 		}
 		kit.Err(t, when+": a line that is", server.ErrNotFound)(server.Pieces(t.Context(), snap, 0, 3, nil))
 		seal(t, st, endOfTime)
 	}
 	x := openSession(t, st, "s")
 	at, err := st.Received(t.Context(), x.Session().ID, x.Epochs()[0].ID, 0, 1)
-	if err != nil || !at.Equal(start) {
-		t.Errorf("the huge line was received at %v, %v", at, err)
-	}
+	kit.Check(t, err == nil && at.Equal(start), "the huge line was received at %v, %v", at, err)
 }

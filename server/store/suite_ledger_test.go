@@ -42,9 +42,7 @@ func (s suite) ledger(t *testing.T) {
 	a := &daemon{incarnation: "a"}
 	wantCode(t, "the first write", a.write(t, st, batch("s", object(0, "a0"))), "")
 	wantCode(t, "the next one", a.write(t, st, batch("t", object(0, "b0"))), "")
-	if a.known.Count != 2 || a.known.Store == "" {
-		t.Fatalf("receipt %+v", a.known)
-	}
+	kit.Require(t, a.known.Count == 2 && a.known.Store != "", "receipt %+v", a.known)
 	backup := *a
 	wantCode(t, "one more", a.write(t, st, batch("s", object(1, "a1"))), "")
 
@@ -71,9 +69,8 @@ func (s suite) ledger(t *testing.T) {
 		t.Errorf("ledger %+v", l)
 	}
 	kit.Equal(t, "refused writes left lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:a0", "1:object:a1", "2:object:a2"})
-	if l, err := st.Ledger(t.Context(), 0, "other", 0, 10); err != nil || l.Count != 0 || l.Store != a.known.Store {
-		t.Errorf("a machine that never wrote: %+v, %v", l, err)
-	}
+	l, err := st.Ledger(t.Context(), 0, "other", 0, 10)
+	kit.Check(t, err == nil && l.Count == 0 && l.Store == a.known.Store, "a machine that never wrote: %+v, %v", l, err)
 }
 
 // ledgerConflicts: what was acknowledged is not replaced, and no epoch hides another one.
@@ -94,9 +91,8 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
 	wantCode(t, "a new generation", a.write(t, st, next), "")
 	snap := openSession(t, st, "s")
-	if x := snap.Session(); x.Epochs != 1 || x.Generation != 1 {
-		t.Errorf("session %+v", x)
-	}
+	x := snap.Session()
+	kit.Check(t, x.Epochs == 1 && x.Generation == 1, "session %+v", x)
 	// An older client opens an epoch and goes on in it: one with a ledger finds it in front.
 	old := batch("s", object(0, "zero"))
 	old.Head.Epoch = "old client"
@@ -125,11 +121,7 @@ func (s suite) ledgerArtifacts(t *testing.T) {
 	b.Head.Writer = server.Writer{Incarnation: "restored", Store: a.known.Store, Count: a.known.Count}
 	b.List[0].ID = "d"
 	no, ok := errors.AsType[*server.LedgerError](st.PutCheckpoints(t.Context(), b))
-	if !ok || no.Code != server.LedgerWriterBehind {
-		t.Errorf("a state that went back: %v", no)
-	}
+	kit.Check(t, ok && no.Code == server.LedgerWriterBehind, "a state that went back: %v", no)
 	list, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{Limit: 10})
-	if err != nil || len(list.List) != 1 {
-		t.Errorf("%d checkpoints, %v", len(list.List), err)
-	}
+	kit.Check(t, err == nil && len(list.List) == 1, "%d checkpoints, %v", len(list.List), err)
 }

@@ -39,9 +39,8 @@ func (s suite) linkRequests(t *testing.T) {
 		owner   int64
 		machine string
 	}{{bob.ID, "m"}, {ann.ID, "other"}, {ann.ID, ""}} {
-		if list, err := st.PendingLinkRequests(ctx, other.owner, other.machine); err != nil || len(list) != 0 {
-			t.Errorf("%+v is asked %+v, %v", other, list, err)
-		}
+		list, err := st.PendingLinkRequests(ctx, other.owner, other.machine)
+		kit.Check(t, err == nil && len(list) == 0, "%+v is asked %+v, %v", other, list, err)
 	}
 	refused := server.DocumentEvent{Path: "a.md", Change: server.Refused, By: "viewer", At: start, LinkRequest: first.ID, Reason: "no such file", Line: -1}
 	putDocuments(t, st, bob.ID, "s", "e", refused) // another one's session of that name
@@ -67,9 +66,7 @@ func (s suite) linkRequests(t *testing.T) {
 		strings.Repeat("x", 5000): server.ErrBadPath, "회의/노트.md": nil, "%2e%2e/x": nil,
 	} {
 		_, err := st.RequestLink(ctx, server.Scope{User: ann.ID}, ofSession("s"), server.LinkRequestInput{Path: path, Link: true, By: ann.ID, At: start})
-		if !errors.Is(err, want) {
-			t.Errorf("%.20q: %v", path, err)
-		}
+		kit.Check(t, errors.Is(err, want), "%.20q: %v", path, err)
 	}
 	kit.Err(t, "of a bare client", server.ErrNoDaemon)(st.RequestLink(ctx, all, ofSession("bare"), server.LinkRequestInput{Path: "a", By: ann.ID, At: start}))
 	kit.Err(t, "of another one's session", server.ErrNotFound)(st.RequestLink(ctx, server.Scope{User: bob.ID}, server.Ref{Stream: 1}, server.LinkRequestInput{Path: "a", By: bob.ID, At: start}))

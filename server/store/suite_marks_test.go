@@ -29,9 +29,8 @@ func (s suite) marks(t *testing.T) {
 	has := func(reader int64, want string) {
 		t.Helper()
 		list, err := st.Marks(ctx, reader, []int64{a, b})
-		if got := fmt.Sprintf("%v %s %s %v %v", list[a].Star, list[a].Name, list[a].Note, list[a].Tags, list[b].Tags); err != nil || got != want {
-			t.Errorf("reader %d has %s, %v; want %s", reader, got, err, want)
-		}
+		got := fmt.Sprintf("%v %s %s %v %v", list[a].Star, list[a].Name, list[a].Note, list[a].Tags, list[b].Tags)
+		kit.Check(t, err == nil && got == want, "reader %d has %s, %v; want %s", reader, got, err, want)
 	}
 	at := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
 	set(1, server.Mark{Stream: a, Star: true, Name: "  the \n first ", Note: "line\n  two\\", Tags: []string{"x", "50%_off", "x", "two words"}, Updated: at})
@@ -40,25 +39,22 @@ func (s suite) marks(t *testing.T) {
 	has(1, "true the first line\n  two\\ [50%_off two-words x] [x]")
 	has(2, "false   [other] []")
 	has(3, "false   [] []")
-	if list, err := st.Marks(ctx, 1, []int64{a}); err != nil || !list[a].Updated.Equal(at) {
-		t.Errorf("updated %v, %v", list[a].Updated, err)
-	}
+	list, err := st.Marks(ctx, 1, []int64{a})
+	kit.Check(t, err == nil && list[a].Updated.Equal(at), "updated %v, %v", list[a].Updated, err)
 	for want, q := range map[string]server.SessionQuery{
 		"a": {Reader: 1, Starred: true}, "": {Reader: 2, Starred: true}, "a b": {Reader: 1, Tag: "x"}, "a b c": {Reader: 1},
 		" a": {Reader: 1, Tag: "50%_off"}, "  ": {Reader: 1, Tag: "50__off"}, "   ": {Reader: 1, Tag: "%"}, "    ": {Reader: 2, Tag: "x"}, "     ": {Reader: 1, Tag: "two"},
 	} {
 		expectNames(t, fmt.Sprintf("%+v", q), names(t, st, all, q), strings.Fields(want)...)
 	}
-	if tags, err := st.Tags(ctx, 1); err != nil || fmt.Sprint(tags) != "[50%_off two-words x]" {
-		t.Errorf("tags %q, %v", tags, err)
-	}
+	tags, err := st.Tags(ctx, 1)
+	kit.Check(t, err == nil && fmt.Sprint(tags) == "[50%_off two-words x]", "tags %q, %v", tags, err)
 	set(1, server.Mark{Stream: b})
 	has(1, "true the first line\n  two\\ [50%_off two-words x] []")
 	kit.Err(t, "a mark of nothing", server.ErrNotFound)(nil, st.SetMark(ctx, 1, server.Mark{Stream: 999_999, Star: true}))
 	kit.Try(st.Forget(ctx, all, "a", 0, start)).Must(t)
 	has(1, "false   [] []")
 	has(2, "false   [] []")
-	if tags, err := st.Tags(ctx, 1); err != nil || len(tags) != 0 {
-		t.Errorf("tags of a forgotten session: %q, %v", tags, err)
-	}
+	tags, err = st.Tags(ctx, 1)
+	kit.Check(t, err == nil && len(tags) == 0, "tags of a forgotten session: %q, %v", tags, err)
 }

@@ -24,9 +24,7 @@ const (
 // lineMask is the mask of a needle in a line of generation 0.
 func lineMask(t *testing.T, snap server.Snapshot, line int64, raw string) server.LineMask {
 	t.Helper()
-	if len(ownToken) != len(needle) {
-		t.Fatalf("the token has %d bytes, not %d", len(ownToken), len(needle))
-	}
+	kit.Require(t, len(ownToken) == len(needle), "the token has %d bytes, not %d", len(ownToken), len(needle))
 	at := server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line, SHA256: sha256.Sum256([]byte(raw))}
 	for i := strings.Index(raw, needle); i >= 0; i = strings.Index(raw, needle) {
 		at.Tokens = append(at.Tokens, server.Token{Start: i, Text: ownToken})
@@ -92,9 +90,8 @@ func (s suite) mask(t *testing.T) {
 		t.Errorf("note %+v, %v", list, err)
 	}
 	task, ok := lease(t, st)["s"]
-	if !ok || task.Position != (server.Position{}) || stateOf(t, st, task) != "" {
-		t.Fatalf("it is not derived again: %+v", task)
-	}
+	kit.Require(t, ok && task.Position == (server.Position{}) && stateOf(t, st, task) == "",
+		"it is not derived again: %+v", task)
 	save(t, st, task, server.Derivation{Texts: []server.Text{{Line: 0, Time: start, Kind: "prompt", Text: masked(texts[0].Text)}}})
 	kit.Equal(t, "found again", searched(t, st, all, server.SearchQuery{Text: "github"}), []string{"s"})
 	kit.Should(t, st.Scrub(t.Context(), func(int64, int64) {}))
@@ -116,9 +113,7 @@ func (s suite) maskRefuses(t *testing.T) {
 	} {
 		bad.Tokens = []server.Token{token}
 		_, err := st.Mask(t.Context(), &server.Masking{Stream: stream, Lines: []server.LineMask{good, bad}})
-		if !errors.Is(err, server.ErrNoToken) || !errors.Is(err, redact.ErrNoToken) {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Check(t, errors.Is(err, server.ErrNoToken) && errors.Is(err, redact.ErrNoToken), "%s: %v", name, err)
 	}
 	kit.Err(t, "no stream", server.ErrNotFound)(st.Mask(t.Context(), &server.Masking{Stream: stream + 99}))
 	other := good
@@ -130,9 +125,8 @@ func (s suite) maskRefuses(t *testing.T) {
 	kit.Equal(t, "masked", mask(t, st, m), server.Masked{})
 	kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0),
 		[]string{"0:object:" + prompt, "1:object:" + prompt, "2:oversize:" + needle})
-	if list, err := st.Maskings(t.Context(), all); err != nil || len(list) > 0 {
-		t.Errorf("notes %v, %v", list, err)
-	}
+	list, err := st.Maskings(t.Context(), all)
+	kit.Check(t, err == nil && len(list) <= 0, "notes %v, %v", list, err)
 }
 
 // maskedAgain: a line that the server masked is the same line when it comes again, in the clear or masked by a daemon,
@@ -180,9 +174,7 @@ func (s suite) maskStale(t *testing.T) {
 	snap := openSession(t, st, "s")
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
 	again, ok := lease(t, st)["s"]
-	if !ok {
-		t.Fatal("it is not derived again at once")
-	}
+	kit.Require(t, ok, "it is not derived again at once")
 	d := server.Derivation{Task: before, Position: place(t, st, before), Done: true,
 		Texts: []server.Text{{Time: start, Kind: "prompt", Text: needle}}}
 	kit.Err(t, "saved", server.ErrStale)(nil, st.SaveDerived(t.Context(), &d))
@@ -222,9 +214,7 @@ func (s suite) maskFiles(t *testing.T) {
 	sum := fmt.Sprintf("%x", now)
 	for _, session := range []string{"s", "t"} {
 		list, err := st.Blobs(t.Context(), server.Scope{User: 1}, ofSession(session))
-		if err != nil || len(list) == 0 || list[0].SHA256 != sum {
-			t.Errorf("%s: %+v, %v", session, list, err)
-		}
+		kit.Check(t, err == nil && len(list) != 0 && list[0].SHA256 == sum, "%s: %+v, %v", session, list, err)
 	}
 	kit.Equal(t, "content", blobContent(t, st, sum), masked(string(content)))
 	_, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 1)
@@ -234,9 +224,7 @@ func (s suite) maskFiles(t *testing.T) {
 		t.Errorf("the version is %q, %v", text.String(), err)
 	}
 	_, _, err = st.BlobContent(t.Context(), server.Scope{User: 1}, fmt.Sprintf("%x", u.SHA256))
-	if !errors.Is(err, server.ErrNotFound) {
-		t.Errorf("the old address: %v", err)
-	}
+	kit.Check(t, errors.Is(err, server.ErrNotFound), "the old address: %v", err)
 	kit.Equal(t, "another user's", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	// The user sends the clear bytes again, while the masked ones are there: both become one.
 	upload(t, st, 1, "s", "tool-results/t.txt", content)
@@ -274,7 +262,6 @@ func (s suite) maskForgotten(t *testing.T) {
 	snap := openSession(t, st, "s")
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
 	kit.Try(st.Forget(t.Context(), all, "s", 0, start)).Must(t)
-	if list, err := st.Maskings(t.Context(), all); err != nil || len(list) > 0 {
-		t.Errorf("notes %v, %v", list, err)
-	}
+	list, err := st.Maskings(t.Context(), all)
+	kit.Check(t, err == nil && len(list) <= 0, "notes %v, %v", list, err)
 }

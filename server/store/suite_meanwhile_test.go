@@ -36,16 +36,14 @@ func (s suite) blockOverRows(t *testing.T) {
 				t.Errorf("%d lines of %d; line 5 is %.20q", len(got), len(want), got[5])
 			}
 			kit.Equal(t, "replaced are …", len(replacedOf(t, snap)), 4)
-			if n, _, err := snap.Count(t.Context(), server.Span{To: 999}); n != 305 || err != nil {
-				t.Errorf("%d lines are counted: %v", n, err)
-			}
+			n, _, err := snap.Count(t.Context(), server.Span{To: 999})
+			kit.Check(t, n == 305 && err == nil, "%d lines are counted: %v", n, err)
 			kit.Equal(t, "bytes are counted", snap.Session().Bytes, size(want))
 		})
 		seal(t, st, endOfTime)
 	}
-	if found := audited(t, st); len(found) > 0 {
-		t.Error(found)
-	}
+	found := audited(t, st)
+	kit.Check(t, len(found) <= 0, "%v", found)
 }
 
 // coldReadBack: what the place does not give back as it was written stays in the database.
@@ -88,9 +86,8 @@ func (s suite) coldReadBack(t *testing.T) {
 		}
 		hurting = false
 		cool(t, st)
-		if now := s.local(t, st); now != 0 || len(audited(t, st)) > 0 {
-			t.Errorf("%s: moved at last, %d bytes are left", name, now)
-		}
+		now := s.local(t, st)
+		kit.Check(t, now == 0 && len(audited(t, st)) <= 0, "%s: moved at last, %d bytes are left", name, now)
 	}
 }
 
@@ -143,9 +140,8 @@ func (s suite) retireMeanwhile(t *testing.T) {
 		addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 		do = c.do
 		for range 2 { // the second one sees what there is
-			if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
+			kit.Require(t, err == nil, "%s: %v", name, err)
 			var sum []byte
 			opened(t, st, "s", func(snap server.Snapshot) {
 				kit.Must(t, snap.Retired(t.Context(), server.Span{To: 999}, true, func(r *server.RetiredRun) error {
@@ -162,9 +158,8 @@ func (s suite) retireMeanwhile(t *testing.T) {
 				}
 			})
 		}
-		if left := len(linesOf(t, st, "s", 0)); !c.kept && left != 100 {
-			t.Errorf("%s: %d lines are left of the first generation", name, left)
-		}
+		left := len(linesOf(t, st, "s", 0))
+		kit.Check(t, c.kept || left == 100, "%s: %d lines are left of the first generation", name, left)
 	}
 }
 
@@ -196,9 +191,7 @@ func (s suite) retireKept(t *testing.T) {
 			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			if keep(ctx) == nil {
-				t.Errorf("a %s is set between the look for it and the end", name)
-			}
+			kit.Check(t, keep(ctx) != nil, "a %s is set between the look for it and the end", name)
 			cancel()
 		}
 		return nil
@@ -208,12 +201,10 @@ func (s suite) retireKept(t *testing.T) {
 	b := batch("s", prose(0, 20, 500)...)
 	b.Owner = ann.ID
 	put(t, st, b)
-	if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later}); err != nil || looks == 0 {
-		t.Errorf("after %d looks: %v", looks, err)
-	}
-	if left := len(dumpOf(t, st, "s")); left > 0 {
-		t.Errorf("%d lines are left", left)
-	}
+	_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
+	kit.Check(t, err == nil && looks != 0, "after %d looks: %v", looks, err)
+	left := len(dumpOf(t, st, "s"))
+	kit.Check(t, left <= 0, "%d lines are left", left)
 }
 
 // oneFails: a stream that cannot be packed or moved keeps no other from it.
@@ -233,15 +224,15 @@ func (s suite) oneFails(t *testing.T) {
 	if _, err := st.Seal(t.Context(), endOfTime); !errors.Is(err, errStep) {
 		t.Errorf("packed: %v", err)
 	}
-	expect(t, "streams that are not packed", s.query(t, st, `SELECT count(DISTINCT stream) FROM lines`), 1)
+	kit.Equal(t, "streams that are not packed", s.query(t, st, `SELECT count(DISTINCT stream) FROM lines`), 1)
 	seal(t, st, endOfTime)
 	failing = "note object"
 	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, errStep) {
 		t.Errorf("moved: %v", err)
 	}
-	expect(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
+	kit.Equal(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
 	cool(t, st)
-	expect(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
+	kit.Equal(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
 }
 
 // coldLarge: an object has no more than it should, but for its last block, however large blocks are: what does not fit
@@ -260,7 +251,7 @@ func (s suite) coldLarge(t *testing.T) {
 	if n := s.query(t, st, `SELECT max(size) FROM cold_objects`); n > 1<<20+size {
 		t.Errorf("an object has %d bytes", n)
 	}
-	expect(t, "bytes in the database", s.local(t, st), 0)
+	kit.Equal(t, "bytes in the database", s.local(t, st), 0)
 	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
 		t.Errorf("%d lines can be read", len(got))
 	}

@@ -42,38 +42,30 @@ func (s suite) users(t *testing.T) {
 		t.Errorf("a new store has users %v, %v", list, err)
 	}
 	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
-	if ann.ID == 0 || ann.ID == bob.ID || !ann.Created.Equal(start) || ann.Role != server.Owner {
-		t.Errorf("%+v, %+v", ann, bob)
-	}
+	kit.Check(t, ann.ID != 0 && ann.ID != bob.ID && ann.Created.Equal(start) && ann.Role == server.Owner, "%+v, %+v",
+		ann, bob)
 	kit.Err(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
 	kit.Should(t, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
 	kit.Should(t, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))
 	got, err := st.FindUser(ctx, "bob")
-	if err != nil || got.Role != server.Viewer || !got.Disabled.Equal(start.Add(time.Hour)) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	kit.Check(t, err == nil && got.Role == server.Viewer && got.Disabled.Equal(start.Add(time.Hour)), "%+v, %v", got,
+		err)
 	kit.Should(t, st.DisableUser(ctx, bob.ID, false, server.By{At: start}))
 	list, err := st.Users(ctx)
-	if err != nil || len(list) != 2 || list[0] != ann || !list[1].Disabled.IsZero() {
-		t.Errorf("%+v, %v", list, err)
-	}
+	kit.Check(t, err == nil && len(list) == 2 && list[0] == ann && list[1].Disabled.IsZero(), "%+v, %v", list, err)
 	ids := []int64{bob.ID, 999, ann.ID, bob.ID, 0}
 	if names, err := st.UserNames(ctx, ids); err != nil || len(names) != 2 || names[ann.ID] != "ann" || names[bob.ID] != "bob" {
 		t.Errorf("names %v, %v", names, err)
 	}
 	kit.Equal(t, fmt.Sprintf("the ids asked for are now %v", ids), ids[0], bob.ID)
-	if names, err := st.UserNames(ctx, nil); err != nil || len(names) != 0 {
-		t.Errorf("names of nobody: %v, %v", names, err)
-	}
-	if some, err := st.FirstUsers(ctx, 1); err != nil || len(some) != 1 || some[0] != ann {
-		t.Errorf("the first user: %+v, %v", some, err)
-	}
+	names, err := st.UserNames(ctx, nil)
+	kit.Check(t, err == nil && len(names) == 0, "names of nobody: %v, %v", names, err)
+	some, err := st.FirstUsers(ctx, 1)
+	kit.Check(t, err == nil && len(some) == 1 && some[0] == ann, "the first user: %+v, %v", some, err)
 	for _, err := range []error{
 		st.SetRole(ctx, 999, server.Owner, server.By{}), st.DisableUser(ctx, 999, true, server.By{At: start}), second(st.FindUser(ctx, "carl")),
 	} {
-		if !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("somebody unknown: %v", err)
-		}
+		kit.Check(t, errors.Is(err, server.ErrNotFound), "somebody unknown: %v", err)
 	}
 	for _, name := range hostile {
 		kit.Err(t, "user "+name, server.ErrNotFound)(st.FindUser(ctx, name))
@@ -106,9 +98,8 @@ func (s suite) keys(t *testing.T) {
 	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err = st.Keys(ctx, 0); err != nil || len(list) != 2 || list[1].User != bob {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err = st.Keys(ctx, 0)
+	kit.Check(t, err == nil && len(list) == 2 && list[1].User == bob, "%+v, %v", list, err)
 }
 
 // revokeAll: revoking a key ends all that it was rotated to and from, and what came from any of these, and nothing else.
@@ -118,25 +109,21 @@ func (s suite) revokeAll(t *testing.T) {
 	hashes := map[string][32]byte{}
 	idOf := func(name string) int64 {
 		k, err := st.FindKey(ctx, hashes[name])
-		if err != nil && name != "" {
-			t.Fatal(name, err)
-		}
+		kit.Require(t, err == nil || name == "", "%v %v", name, err)
 		return k.ID
 	}
 	add := func(user server.User, name, by string) {
 		_, hash := auth.NewKey()
 		hashes[name] = hash
-		if err := st.AddKey(ctx, server.Key{User: user, Name: name, Hash: hash, Created: start, By: idOf(by)}); err != nil {
-			t.Fatal(name, err)
-		}
+		err := st.AddKey(ctx, server.Key{User: user, Name: name, Hash: hash, Created: start, By: idOf(by)})
+		kit.Require(t, err == nil, "%v %v", name, err)
 	}
 	rotate := func(name, to, by string) {
 		_, hash := auth.NewKey()
 		hashes[to] = hash
 		next := server.Key{Name: name, Hash: hash, Created: start, By: idOf(by)}
-		if err := st.RotateKey(ctx, next, start.Add(time.Hour)); err != nil {
-			t.Fatal(name, err)
-		}
+		err := st.RotateKey(ctx, next, start.Add(time.Hour))
+		kit.Require(t, err == nil, "%v %v", name, err)
 	}
 	add(ann, "laptop", "")
 	add(ann, "other", "")
@@ -154,9 +141,8 @@ func (s suite) revokeAll(t *testing.T) {
 	for name, ended := range map[string]bool{"laptop": true, "thief": true, "thief2": true, "made": true, "made for bob": true, "made2": true,
 		"bobs by thief": true, "bobs": false, "other": false} {
 		k, err := st.FindKey(ctx, hashes[name])
-		if err != nil || k.Revoked.Equal(start) != ended {
-			t.Errorf("%s: revoked %v, %v; want ended %v", name, k.Revoked, err, ended)
-		}
+		kit.Check(t, err == nil && k.Revoked.Equal(start) == ended, "%s: revoked %v, %v; want ended %v", name, k.Revoked,
+			err, ended)
 	}
 	kit.Err(t, "the login of a key that came from it", server.ErrNotFound)(st.FindLogin(ctx, token, start.Add(time.Second)))
 }
@@ -169,13 +155,10 @@ func (s suite) rotate(t *testing.T) {
 	at, grace := start.Add(time.Hour), start.Add(2*time.Hour)
 	kit.Must(t, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: next, Created: at}, grace))
 	old, err := st.FindKey(ctx, first)
-	if err != nil || !old.Revoked.Equal(grace) || old.Name == "laptop" {
-		t.Errorf("the old key is %+v, %v", old, err)
-	}
+	kit.Check(t, err == nil && old.Revoked.Equal(grace) && old.Name != "laptop", "the old key is %+v, %v", old, err)
 	k, err := st.FindKey(ctx, next)
-	if err != nil || k.Name != "laptop" || !k.Revoked.IsZero() || k.User != ann || !k.Created.Equal(at) {
-		t.Errorf("the new key is %+v, %v", k, err)
-	}
+	kit.Check(t, err == nil && k.Name == "laptop" && k.Revoked.IsZero() && k.User == ann && k.Created.Equal(at),
+		"the new key is %+v, %v", k, err)
 	_, third := auth.NewKey()
 	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
 		t.Errorf("again: %v", err)
@@ -184,9 +167,8 @@ func (s suite) rotate(t *testing.T) {
 	_, fourth := auth.NewKey()
 	kit.Err(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))
 	kit.Err(t, "an unknown key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "phone", Hash: fourth, Created: at}, grace))
-	if list, err := st.Keys(ctx, ann.ID); err != nil || len(list) != 3 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := st.Keys(ctx, ann.ID)
+	kit.Check(t, err == nil && len(list) == 3, "%+v, %v", list, err)
 }
 
 func (s suite) shares(t *testing.T) {
@@ -196,15 +178,13 @@ func (s suite) shares(t *testing.T) {
 	for range 2 {
 		kit.Must(t, st.AddShare(ctx, share))
 	}
-	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0] != share {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err := st.Shares(ctx)
+	kit.Check(t, err == nil && len(list) == 1 && list[0] == share, "%+v, %v", list, err)
 	kit.Err(t, "shared with nobody", server.ErrNotFound)(nil, st.AddShare(ctx, server.Share{Owner: ann.ID, With: 999, ProjectHash: "x", Created: start}))
 	kit.Should(t, st.RemoveShare(ctx, share))
 	kit.Err(t, "removed twice", server.ErrNotFound)(nil, st.RemoveShare(ctx, share))
-	if list, err := st.Shares(ctx); err != nil || len(list) != 0 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list, err = st.Shares(ctx)
+	kit.Check(t, err == nil && len(list) == 0, "%+v, %v", list, err)
 }
 
 func (s suite) logins(t *testing.T) {
@@ -219,9 +199,8 @@ func (s suite) logins(t *testing.T) {
 		kit.Must(t, st.AddLogin(ctx, token, l))
 	}
 	find := func(token [32]byte) error { return second(st.FindLogin(ctx, token, start.Add(time.Minute))) }
-	if l, err := st.FindLogin(ctx, byKey, start.Add(time.Minute)); err != nil || l != login {
-		t.Errorf("%+v, %v", l, err)
-	}
+	l, err := st.FindLogin(ctx, byKey, start.Add(time.Minute))
+	kit.Check(t, err == nil && l == login, "%+v, %v", l, err)
 	expect := func(when string, token [32]byte, there bool) {
 		t.Helper()
 		if err := find(token); (err == nil) != there || !there && !errors.Is(err, server.ErrNotFound) {

@@ -198,9 +198,8 @@ func (h *sumHistory) check(r *rapid.T) {
 func (s suite) projectSums(t *testing.T) {
 	h := &sumHistory{t: t, st: s.open(t)}
 	for i, name := range []string{"ann", "bob", "eve"} {
-		if u := addUser(t, h.st, name, server.Member); u.ID != int64(i+1) {
-			t.Fatalf("%s has number %d", name, u.ID)
-		}
+		u := addUser(t, h.st, name, server.Member)
+		kit.Require(t, u.ID == int64(i+1), "%s has number %d", name, u.ID)
 	}
 	for _, x := range []server.Share{{Owner: 1, With: 2, ProjectHash: "x"}, {Owner: 1, With: 3, ProjectHash: "x"}, {Owner: 2, With: 3, ProjectHash: "y"}} {
 		kit.Must(t, h.st.AddShare(t.Context(), x))

@@ -43,18 +43,15 @@ func expectStored(t *testing.T, st full, u server.User, bytes, sessions, agents 
 	t.Helper()
 	got, err := st.Stored(t.Context(), u.ID)
 	bytes += server.RowBytes * (sessions + agents)
-	if want := (server.Stored{Bytes: bytes, Sessions: sessions}); err != nil || got != want {
-		t.Errorf("stored of %s: %+v, want %+v (%v)", u.Name, got, want, err)
-	}
+	want := (server.Stored{Bytes: bytes, Sessions: sessions})
+	kit.Check(t, err == nil && got == want, "stored of %s: %+v, want %+v (%v)", u.Name, got, want, err)
 }
 
 // refusedBy expects a refusal by one of the limits.
 func refusedBy(t *testing.T, err error, sessions bool) {
 	t.Helper()
 	no, ok := errors.AsType[*server.QuotaError](err)
-	if !ok || no.Sessions != sessions {
-		t.Errorf("not refused for its limit (of sessions: %v): %v", sessions, err)
-	}
+	kit.Check(t, ok && no.Sessions == sessions, "not refused for its limit (of sessions: %v): %v", sessions, err)
 }
 
 // quotas: sums are exact after repeats, replacements, a restart and forgetting; a write that exceeds a limit leaves
@@ -118,9 +115,8 @@ func (s suite) quotaFiles(t *testing.T) {
 	kit.Try(st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start)).Must(t)
 	kit.Must(t, st.EndBlob(ctx, u))
 	q.Bytes += 2 * row
-	if _, complete, err := st.StartBlob(ctx, upload(file, "other")); err != nil || !complete {
-		t.Errorf("the same file of another session: %v, %v", complete, err)
-	}
+	_, complete, err := st.StartBlob(ctx, upload(file, "other"))
+	kit.Check(t, err == nil && complete, "the same file of another session: %v, %v", complete, err)
 	expectStored(t, st, ann, 60+2*row, 2, 0)
 	q.Bytes += 2 * row // what comes again counts until it is found to be there
 	points := func(summary string) *server.CheckpointBatch {
@@ -155,9 +151,8 @@ func (s suite) quotaOthers(t *testing.T) {
 				if u == ben {
 					b.Quota = server.Quota{}
 				}
-				if err := patiently(ctx, func() error { return st.Put(ctx, b) }); err != nil && (u == ben || !errors.Is(err, server.ErrOverQuota)) {
-					t.Errorf("%s: %v", u.Name, err)
-				}
+				err := patiently(ctx, func() error { return st.Put(ctx, b) })
+				kit.Check(t, err == nil || u != ben && errors.Is(err, server.ErrOverQuota), "%s: %v", u.Name, err)
 			})
 		}
 	}
@@ -166,9 +161,8 @@ func (s suite) quotaOthers(t *testing.T) {
 	expectStored(t, st, ben, 400, 40, 0)
 	kit.Must(t, st.SetQuota(ctx, ann.ID, server.Quota{Bytes: 7, Sessions: server.NoQuota}))
 	ann, err := st.FindUser(ctx, "ann")
-	if err != nil || (server.Quota{Bytes: 1, Sessions: 2}).For(ann) != (server.Quota{Bytes: 7}) {
-		t.Errorf("ann's limits are %+v, %v", ann.Quota, err)
-	}
+	kit.Check(t, err == nil && (server.Quota{Bytes: 1, Sessions: 2}).For(ann) == (server.Quota{Bytes: 7}),
+		"ann's limits are %+v, %v", ann.Quota, err)
 	kit.Err(t, "limits of nobody", server.ErrNotFound)(nil, st.SetQuota(ctx, 999, q))
 }
 
@@ -223,12 +217,10 @@ func (s suite) quotaHTTP(t *testing.T) {
 	if status != 200 || !strings.Contains(text, `"quota":{"bytes":1324,"sessions":1}`) || !strings.Contains(text, `"sessions":1},`) {
 		t.Errorf("me: %d %s", status, text)
 	}
-	if status, text := call(http.MethodDelete, "/api/sessions/a", keys["ann"], ""); status != 200 {
-		t.Errorf("forget: %d %s", status, text)
-	}
-	if status, text := send("ann", "b", 0, 1); status != 200 {
-		t.Errorf("after something was forgotten: %d %s", status, text)
-	}
+	status, text = call(http.MethodDelete, "/api/sessions/a", keys["ann"], "")
+	kit.Check(t, status == 200, "forget: %d %s", status, text)
+	status, text = send("ann", "b", 0, 1)
+	kit.Check(t, status == 200, "after something was forgotten: %d %s", status, text)
 }
 
 // quotaRows: what has no bytes to count is a row all the same, of which a user has as many as the limit lets it.
@@ -278,8 +270,6 @@ func (s suite) quotaRows(t *testing.T) {
 				t.Fatal(name, n, err)
 			}
 		}
-		if n > rows+1 || n < rows/2 {
-			t.Errorf("%s: %d are stored where %d may be", name, n, rows)
-		}
+		kit.Check(t, n <= rows+1 && n >= rows/2, "%s: %d are stored where %d may be", name, n, rows)
 	}
 }

@@ -50,9 +50,7 @@ func ranked(t *testing.T, st full, scope server.Scope, text string) string {
 	var total int64
 	for {
 		r, err := st.Rank(t.Context(), scope, a)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		kit.Require(t, err == nil, "%s: %v", text, err)
 		for _, x := range r.List {
 			name := x.SessionID
 			if x.Gone != "" {
@@ -141,24 +139,20 @@ func (s suite) rankShows(t *testing.T) {
 		return r
 	}
 	r := ask("rounded cart", "", 10)
-	if len(r.List) == 0 || len(r.Missing) > 0 {
-		t.Fatalf("%+v", r)
-	}
+	kit.Require(t, len(r.List) != 0 && len(r.Missing) <= 0, "%+v", r)
 	var lines []string
 	for _, h := range r.List[0].Hits {
 		lines = append(lines, fmt.Sprint(h.Line, " ", h.Kind, " ", h.Current, " ", h.Snippet))
 	}
 	want := []string{"1 answer true I fixed \x02rounding\x03 in the \x02cart\x03", "0 prompt true fix the \x02cart\x03"}
-	if !slices.Equal(lines, want) || !r.List[0].Hits[0].Time.Equal(start.Add(time.Hour)) {
-		t.Errorf("%q of %+v", lines, r.List[0].Hits)
-	}
+	kit.Check(t, slices.Equal(lines, want) && r.List[0].Hits[0].Time.Equal(start.Add(time.Hour)), "%q of %+v", lines,
+		r.List[0].Hits)
 	f := ask("carts", "", 1).Facets
 	if got := fmt.Sprint(f.Projects, f.Kinds, f.Months); got != "[{ph shop 2 shop} {ph docs 1 docs}] [{answer 2 } {prompt 2 } {result 1 }] [{2026-12 1 } {2026-11 2 }]" {
 		t.Error(got)
 	}
-	if r := ask("gift basket", "", 5); r.Total != 0 || r.Missing != nil || r.List != nil {
-		t.Errorf("%+v", r)
-	}
+	r = ask("gift basket", "", 5)
+	kit.Check(t, r.Total == 0 && r.Missing == nil && r.List == nil, "%+v", r)
 	for _, after := range []string{"x", "1", "-1 ", "1 x"} {
 		if _, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("x", start), After: after, Limit: 1}); !errors.Is(err, server.ErrBadPage) {
 			t.Errorf("%q: %v", after, err)
@@ -184,9 +178,8 @@ func (s suite) rankScopes(t *testing.T) {
 	}
 	kit.Equal(t, "another finds", ranked(t, st, bob, "cart"), "")
 	r, err := st.Rank(ctx, bob, server.RankQuery{Query: server.ParseQuery("round", start), Limit: 1, Facets: true})
-	if err != nil || r.Total != 20 || len(r.Facets.Projects) != 1 || r.Facets.Projects[0].Count != 20 {
-		t.Errorf("%+v, %v", r, err)
-	}
+	kit.Check(t, err == nil && r.Total == 20 && len(r.Facets.Projects) == 1 && r.Facets.Projects[0].Count == 20,
+		"%+v, %v", r, err)
 	kit.Must(t, st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}))
 	kit.Equal(t, "what is shared is", ranked(t, st, bob, "cart user:ann"), "shop-b, shop-a")
 	kit.Equal(t, "user:me finds", ranked(t, st, bob, "cart user:me"), "")
@@ -220,9 +213,8 @@ func (s suite) rankPast(t *testing.T) {
 	if err != nil || len(r.List) != 1 || len(r.List[0].Hits) != 2 || !r.List[0].Hits[0].Current || r.List[0].Hits[1].Current {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if got := ranked(t, st, all, "twice"); got != "s" {
-		t.Fatalf("not found before it is masked: %s", got)
-	}
+	got := ranked(t, st, all, "twice")
+	kit.Require(t, got == "s", "not found before it is masked: %s", got)
 	snap := openSession(t, st, "s")
 	m := lineMask(t, snap, 2, says("prompt", "use "+needle+" twice"))
 	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{m}})

@@ -59,9 +59,8 @@ func (s suite) repositories(t *testing.T) {
 		for _, row := range rows {
 			used += row.Tokens.Answers
 		}
-		if err != nil || failed != nil || sessions != int64(len(want)) || used != sessions {
-			t.Errorf("%s: %+v, %+v: %v, %v", what, groups.List, rows, err, failed)
-		}
+		kit.Check(t, err == nil && failed == nil && sessions == int64(len(want)) && used == sessions,
+			"%s: %+v, %+v: %v, %v", what, groups.List, rows, err, failed)
 		edits, err := st.EditsOf(ctx, scope, server.EditQuery{Name: "cart.go", Project: project, To: start, Limit: 9})
 		ids = []string{}
 		for _, e := range edits {
@@ -87,15 +86,13 @@ func (s suite) repositories(t *testing.T) {
 		expect("of no repository", ann, project, "c")
 	}
 	expect("of another's repository", ann, "q")
-	if got := sum(ann); got["r"] != 2 || got["h3"] != 1 || len(got) != 2 {
-		t.Errorf("use by project: %v", got)
-	}
+	got := sum(ann)
+	kit.Check(t, got["r"] == 2 && got["h3"] == 1 && len(got) == 2, "use by project: %v", got)
 	groups, err := st.Groups(ctx, server.ScopeOf(ann), server.GroupQuery{Project: "r"})
 	hashes := []string{}
 	for _, g := range groups.List {
-		if hashes = append(hashes, g.ProjectHash); g.Repository != "r" {
-			t.Errorf("%+v", g)
-		}
+		hashes = append(hashes, g.ProjectHash)
+		kit.Check(t, g.Repository == "r", "%+v", g)
 	}
 	if slices.Sort(hashes); err != nil || !slices.Equal(hashes, []string{"h1", "h2"}) {
 		t.Errorf("the repository has %v, %v", hashes, err)
@@ -109,9 +106,8 @@ func (s suite) repositories(t *testing.T) {
 		expect("of a clone that is not shared", bob, project)
 	}
 	expectNames(t, "shared, all", list(bob, ""), "a", "d")
-	if got := sum(bob); got["r"] != 1 || got["q"] != 1 || len(got) != 2 {
-		t.Errorf("use by project, shared: %v", got)
-	}
+	got = sum(bob)
+	kit.Check(t, got["r"] == 1 && got["q"] == 1 && len(got) == 2, "use by project, shared: %v", got)
 	write(ann, "a", "h1", "s")
 	write(ann, "a", "h1", "s")
 	for _, project := range []string{"s", "h1"} {

@@ -119,17 +119,13 @@ func (s suite) retireFiles(t *testing.T) {
 	sum := upload(t, st, 0, "old", "own.txt", []byte(own))
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	report := retire(t, st)
-	if len(report.Counts) != 1 || report.Counts[0].Files != 1 {
-		t.Errorf("%+v", report)
-	}
+	kit.Check(t, len(report.Counts) == 1 && report.Counts[0].Files == 1, "%+v", report)
 	kit.Err(t, "a retired file", server.ErrRetired)(st.BlobContent(ctx, all, sum))
 	kit.Equal(t, "the file of both sessions", blobContent(t, st, fmt.Sprintf("%x", uploadOf(0, "old", "shared.txt", []byte(shared)).SHA256)), shared)
-	if _, complete, err := st.StartBlob(ctx, uploadOf(0, "old", "own.txt", []byte(own))); err != nil || !complete {
-		t.Errorf("sent again: complete %v, %v", complete, err)
-	}
-	if found := audited(t, st); len(found) != 0 {
-		t.Error(found)
-	}
+	_, complete, err := st.StartBlob(ctx, uploadOf(0, "old", "own.txt", []byte(own)))
+	kit.Check(t, err == nil && complete, "sent again: complete %v, %v", complete, err)
+	found := audited(t, st)
+	kit.Check(t, len(found) == 0, "%v", found)
 	upload(t, st, 0, "new", "own.txt", []byte(own)) // a session that is kept needs it
 	kit.Equal(t, "uploaded for another session", blobContent(t, st, sum), own)
 }
@@ -160,20 +156,15 @@ func (s suite) retireSteps(t *testing.T) {
 	for stop = 1; !ended; stop++ {
 		n = 0
 		_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
-		if ended = err == nil; !ended && !errors.Is(err, errStep) {
-			t.Fatal(err)
-		}
+		ended = err == nil
+		kit.Require(t, ended || errors.Is(err, errStep), "%v", err)
 		after, _ := proofs(t, st, "s")
-		if fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Fatalf("step %d: digests were\n%+v, are\n%+v", stop, before, after)
-		}
-		if found := audited(t, st); len(found) != 0 {
-			t.Fatalf("step %d: %v", stop, found)
-		}
+		kit.Require(t, fmt.Sprint(before) == fmt.Sprint(after), "step %d: digests were\n%+v, are\n%+v", stop, before,
+			after)
+		found := audited(t, st)
+		kit.Require(t, len(found) == 0, "step %d: %v", stop, found)
 	}
-	if stop < 8 {
-		t.Errorf("only %d steps", stop)
-	}
+	kit.Check(t, stop >= 8, "only %d steps", stop)
 	kit.Equal(t, "pieces of files are left", s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`), 0)
 	kit.Equal(t, "lines are left", len(linesOf(t, st, "s", 0)), 1)
 }
@@ -206,9 +197,8 @@ func (s suite) retireUsage(t *testing.T) {
 	understand(t, st)
 	kit.Equal(t, "tokens after deriving again", spent(), 10)
 	f, err := st.SummaryOf(ctx, idOf(t, st, "a"))
-	if err != nil || f.Messages != 1 || f.FirstPrompt != "" || f.Ended.IsZero() {
-		t.Errorf("what is known of it: %+v, %v", f, err)
-	}
+	kit.Check(t, err == nil && f.Messages == 1 && f.FirstPrompt == "" && !f.Ended.IsZero(),
+		"what is known of it: %+v, %v", f, err)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "b", Usage: true})
 	retire(t, st)
 	kit.Equal(t, "tokens after a rule that removes usage", spent(), 5)
@@ -234,9 +224,8 @@ func (s suite) retireCopies(t *testing.T) {
 	defer copied.Close()
 	of := kit.Try(audit.DigestViews(t.Context(), snap)).Must(t)
 	got, err := audit.DigestViews(t.Context(), copied)
-	if err != nil || fmt.Sprint(of) != fmt.Sprint(got) || len(dump(t, copied, 0)) != 0 {
-		t.Errorf("the copy has %+v, %v, want %+v", got, err, of)
-	}
+	kit.Check(t, err == nil && fmt.Sprint(of) == fmt.Sprint(got) && len(dump(t, copied, 0)) == 0,
+		"the copy has %+v, %v, want %+v", got, err, of)
 }
 
 // retireReplaced: a client without a ledger may still replace a retired line; bytes that were replaced go by age.
@@ -256,12 +245,9 @@ func (s suite) retireReplaced(t *testing.T) {
 	put(t, st, batch("s", object(2, `{"again":2}`), object(4, `{"more":4}`), prose(5, 1, 300)[0]))
 	kit.Equal(t, "lines", linesOf(t, st, "s", 0)[:2], []string{`2:object:{"again":2}`, `4:object:{"more":4}`})
 	v, n := views(t, st, "s")
-	if v[0].Lines != 20 || v[0].SHA256 != "" || n != 17 && n != 18 {
-		t.Errorf("%+v, %d retired", v, n)
-	}
-	if found := audited(t, st); len(found) != 0 {
-		t.Error(found)
-	}
+	kit.Check(t, v[0].Lines == 20 && v[0].SHA256 == "" && (n == 17 || n == 18), "%+v, %d retired", v, n)
+	found := audited(t, st)
+	kit.Check(t, len(found) == 0, "%v", found)
 }
 
 // retireCold: a rule may move to cold storage what is not old enough for it otherwise.
@@ -318,9 +304,8 @@ func (s suite) retireForks(t *testing.T) {
 		k := kit.Try(st.KeptUntil(ctx, idOf(t, st, session), later)).Must(t)
 		return k
 	}
-	if k := keeping("alone"); !k.Until.Equal(old.Add(90*day)) || k.Kept != "" {
-		t.Errorf("what stands alone: %+v", k)
-	}
+	k := keeping("alone")
+	kit.Check(t, k.Until.Equal(old.Add(90*day)) && k.Kept == "", "what stands alone: %+v", k)
 	if k := keeping("forked again"); !k.Until.Equal(young.Add(90*day)) || k.Kept != "" {
 		t.Errorf("what shares history with a younger session: %+v", k)
 	}
@@ -329,12 +314,10 @@ func (s suite) retireForks(t *testing.T) {
 		t.Errorf("%+v, lines %s", report, left())
 	}
 	hold := kit.Try(st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})).Must(t)
-	if k := keeping("forked again"); !k.Until.IsZero() || k.Kept != server.KeptFork {
-		t.Errorf("what shares history with a session on hold: %+v", k)
-	}
-	if k := keeping("origin"); !k.Until.IsZero() || k.Kept != server.KeptHold {
-		t.Errorf("what is on hold: %+v", k)
-	}
+	k = keeping("forked again")
+	kit.Check(t, k.Until.IsZero() && k.Kept == server.KeptFork, "what shares history with a session on hold: %+v", k)
+	k = keeping("origin")
+	kit.Check(t, k.Until.IsZero() && k.Kept == server.KeptHold, "what is on hold: %+v", k)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 30 * day})
 	if retire(t, st); left() != "2220" {
 		t.Errorf("lines %s with a hold on the first of them", left())

@@ -82,9 +82,8 @@ func (s suite) retireMasked(t *testing.T) {
 		mask(t, st, m)
 	})
 	kit.Equal(t, "rows that masking leaves", s.query(t, st, `SELECT count(*) FROM lines`), rows)
-	if n := s.query(t, st, `SELECT (SELECT count(*) FROM superseded) + (SELECT count(*) FROM lines WHERE line = 9)`); rows == 0 && n != 0 {
-		t.Errorf("%d rows beside the block", n)
-	}
+	n := s.query(t, st, `SELECT (SELECT count(*) FROM superseded) + (SELECT count(*) FROM lines WHERE line = 9)`)
+	kit.Check(t, rows != 0 || n == 0, "%d rows beside the block", n)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	retire(t, st)
 	again := batch("s", object(9, secret))
@@ -93,9 +92,8 @@ func (s suite) retireMasked(t *testing.T) {
 	kit.Equal(t, "stored again", len(linesOf(t, st, "s", 0)), 0)
 	other := batch("s", object(9, secret+" "))
 	other.Head.EndLine, other.Head.Writer = 200, ledgerOf(again)
-	if _, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), other)); !ok {
-		t.Error("a line of another length is taken for the masked one")
-	}
+	_, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), other))
+	kit.Check(t, ok, "a line of another length is taken for the masked one")
 	kit.Try(st.Forget(t.Context(), all, "s", 0, later)).Must(t)
 	for _, table := range []string{"masked_lines", "maskings", "retired", "superseded", "lines", "blocks"} {
 		kit.Equal(t, fmt.Sprintf("after forgetting, %s has rows", table), s.query(t, st, `SELECT count(*) FROM `+table),
@@ -114,21 +112,18 @@ func (s suite) retireColdBlocks(t *testing.T) {
 	cool(t, st)
 	put(t, st, generationOf("s", 1, 250, server.Writer{}, now...))
 	cool(t, st)
-	if n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM cold_blocks GROUP BY object) c`); n < 5 {
-		t.Fatalf("an object has only %d blocks", n)
-	}
+	n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM cold_blocks GROUP BY object) c`)
+	kit.Require(t, n >= 5, "an object has only %d blocks", n)
 	before, _ := proofs(t, st, "s")
 	for i, what := range []string{server.RetireGenerations, server.RetireSessions} {
 		addRule(t, st, server.RetentionRule{What: what, Age: day})
 		retire(t, st)
 		want := [][]string{listed(append(old[:250:250], now...)), nil}[i]
 		kit.Equal(t, what+": lines are left", slices.Concat(linesOf(t, st, "s", 0), linesOf(t, st, "s", 1)), want)
-		if after, _ := proofs(t, st, "s"); fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Errorf("%s: digests were\n%+v, are\n%+v", what, before, after)
-		}
-		if found := audited(t, st); len(found) != 0 {
-			t.Error(found)
-		}
+		after, _ := proofs(t, st, "s")
+		kit.Check(t, fmt.Sprint(before) == fmt.Sprint(after), "%s: digests were\n%+v, are\n%+v", what, before, after)
+		found := audited(t, st)
+		kit.Check(t, len(found) == 0, "%v", found)
 	}
 }
 
@@ -159,9 +154,8 @@ func (s suite) retireFails(t *testing.T) {
 	}
 	kit.Equal(t, "sessions retired, of 4 of which one failed", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 3)
 	// One that fails again and again is not tried at every look.
-	if report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour}); err != nil || !report.Busy {
-		t.Errorf("applied again at once: %+v, %v", report, err)
-	}
+	report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour})
+	kit.Check(t, err == nil && report.Busy, "applied again at once: %+v, %v", report, err)
 	retire(t, st)
 	kit.Equal(t, "sessions of 4 are retired", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 4)
 }
@@ -184,11 +178,11 @@ func (s suite) clockBack(t *testing.T) {
 	}
 	s.query(t, st, `UPDATE leases SET until = 0 WHERE name = 'retention rests' RETURNING 0`)
 	for range 40 { // the clock of rules goes on by days
-		does(t)(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Nanosecond}))
+		kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Nanosecond})).Must(t)
 	}
-	expect(t, "lines that rules left", len(linesOf(t, st, "s", 0)), 0)
+	kit.Equal(t, "lines that rules left", len(linesOf(t, st, "s", 0)), 0)
 	kit.Must(t, st.Sweep(t.Context()))
-	expect(t, "objects that are left", len(inFolder(t, dir)), 0)
+	kit.Equal(t, "objects that are left", len(inFolder(t, dir)), 0)
 }
 
 // retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it. By hand they take what is old by the clock.
@@ -203,9 +197,7 @@ func (s suite) retireJump(t *testing.T) {
 	}
 	const often = time.Nanosecond // they are due again at once
 	for _, now := range []time.Duration{time.Hour, 400 * day, 400*day + time.Hour, 402 * day} {
-		if left(start.Add(now), often) != 20 {
-			t.Fatalf("the clock jumped to %s after the lines: they are gone", now)
-		}
+		kit.Require(t, left(start.Add(now), often) == 20, "the clock jumped to %s after the lines: they are gone", now)
 	}
 	for range 10 { // a server that starts by a clock that is ahead knows what its predecessor knew
 		if st = s.reopen(t, st); left(start.Add(400*day), often) != 20 {

@@ -39,13 +39,11 @@ func retire(t *testing.T, st full) server.RetentionReport {
 	var got [3]server.RetentionReport
 	for i := range got {
 		var err error
-		if got[i], err = st.Retire(t.Context(), server.RetireOptions{Dry: i != 1, By: "ann", Now: later}); err != nil {
-			t.Fatal(err)
-		}
+		got[i], err = st.Retire(t.Context(), server.RetireOptions{Dry: i != 1, By: "ann", Now: later})
+		kit.Require(t, err == nil, "%v", err)
 	}
-	if fmt.Sprint(got[0].Counts) != fmt.Sprint(got[1].Counts) || len(got[2].Counts) != 0 {
-		t.Errorf("a dry run counts\n%+v, then\n%+v is taken, and\n%+v is left", got[0].Counts, got[1].Counts, got[2].Counts)
-	}
+	kit.Check(t, fmt.Sprint(got[0].Counts) == fmt.Sprint(got[1].Counts) && len(got[2].Counts) == 0,
+		"a dry run counts\n%+v, then\n%+v is taken, and\n%+v is left", got[0].Counts, got[1].Counts, got[2].Counts)
 	return got[1]
 }
 
@@ -92,9 +90,8 @@ func views(t *testing.T, st full, session string) (out []audit.ViewDigest, retir
 	t.Helper()
 	opened(t, st, session, func(snap server.Snapshot) {
 		var err error
-		if out, err = audit.DigestViews(t.Context(), snap); err != nil {
-			t.Fatal(err)
-		}
+		out, err = audit.DigestViews(t.Context(), snap)
+		kit.Require(t, err == nil, "%v", err)
 	})
 	for i := range out {
 		for _, r := range out[i].Retired {
@@ -171,19 +168,16 @@ func (s suite) retireSession(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	after, n := proofs(t, st, "s")
-	if fmt.Sprint(before) != fmt.Sprint(after) || n != 199+149+169 {
-		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
-	}
-	if got := linesOf(t, st, "s", 0, 1, 2); len(got) != 1 || !strings.HasPrefix(got[0], "7:oversize") {
-		t.Errorf("still stored: %d lines", len(got))
-	}
+	kit.Check(t, fmt.Sprint(before) == fmt.Sprint(after) && n == 199+149+169,
+		"%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
+	got := linesOf(t, st, "s", 0, 1, 2)
+	kit.Check(t, len(got) == 1 && strings.HasPrefix(got[0], "7:oversize"), "still stored: %d lines", len(got))
 	if hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "word1", Session: "s", Superseded: true, Limit: 5}); err != nil || len(hits.List) != 0 {
 		t.Errorf("found %+v, %v", hits.List, err)
 	}
 	k, err := st.KeptUntil(t.Context(), idOf(t, st, "s"), later)
-	if err != nil || !k.Retired.Equal(later) || k.Lines != 289 || !strings.Contains(k.Rule, "90 days") {
-		t.Errorf("%+v, %v", k, err)
-	}
+	kit.Check(t, err == nil && k.Retired.Equal(later) && k.Lines == 289 && strings.Contains(k.Rule, "90 days"),
+		"%+v, %v", k, err)
 
 	// The same lines again, one by one and together, are acknowledged and not stored.
 	for _, repeated := range [][]server.Line{prose(130, 40, 902), {now[169]}} {
@@ -194,9 +188,8 @@ func (s suite) retireSession(t *testing.T) {
 	kit.Equal(t, "lines were stored again", len(linesOf(t, st, "s", 2)), 0)
 	// Others in their place are refused, as for stored lines.
 	err = st.Put(t.Context(), generationOf("s", 2, 130, w, object(140, "other")))
-	if no, ok := errors.AsType[*server.StreamError](err); !ok || no.Code != server.StreamOtherBytes || no.Line != 140 {
-		t.Errorf("other bytes for a retired line: %v", err)
-	}
+	no, ok := errors.AsType[*server.StreamError](err)
+	kit.Check(t, ok && no.Code == server.StreamOtherBytes && no.Line == 140, "other bytes for a retired line: %v", err)
 	// The session goes on, and a rewind into what was retired keeps what is before it.
 	more := generationOf("s", 2, 130, w, prose(170, 10, 600)...)
 	put(t, st, more)
@@ -204,15 +197,12 @@ func (s suite) retireSession(t *testing.T) {
 	put(t, st, back)
 	understand(t, st)
 	went, _ := views(t, st, "s")
-	if v := went[2]; v.Lines != 179 || v.Missing != 1 || v.SHA256 != "" {
-		t.Errorf("the session that went on: %+v", v)
-	}
-	if v := went[3]; v.Lines != 59 || v.Missing != 1 || v.SHA256 != "" {
-		t.Errorf("the rewind into retired lines: %+v", v)
-	}
-	if found := audited(t, st); len(found) != 0 {
-		t.Error(found)
-	}
+	v := went[2]
+	kit.Check(t, v.Lines == 179 && v.Missing == 1 && v.SHA256 == "", "the session that went on: %+v", v)
+	v = went[3]
+	kit.Check(t, v.Lines == 59 && v.Missing == 1 && v.SHA256 == "", "the rewind into retired lines: %+v", v)
+	found := audited(t, st)
+	kit.Check(t, len(found) == 0, "%v", found)
 
 	kit.Must(t, st.RemoveHold(t.Context(), hold))
 	list, err := st.RetentionLog(t.Context(), 10)
@@ -231,23 +221,19 @@ func (s suite) retireGenerations(t *testing.T) {
 	before, _ := proofs(t, st, "s")
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: 90 * day})
 	report := retire(t, st)
-	if len(report.Counts) != 1 || report.Counts[0].Lines != 120 || report.Counts[0].Generations != 2 {
-		t.Errorf("%+v", report)
-	}
+	kit.Check(t, len(report.Counts) == 1 && report.Counts[0].Lines == 120 && report.Counts[0].Generations == 2, "%+v",
+		report)
 	got := linesOf(t, st, "s", 0, 1, 2)
 	kit.Equal(t, fmt.Sprintf("lines remain, want the %d of the newest view", len(now)), got, listed(now))
 	after, n := proofs(t, st, "s")
-	if fmt.Sprint(before) != fmt.Sprint(after) || n != 120 {
-		t.Errorf("%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
-	}
+	kit.Check(t, fmt.Sprint(before) == fmt.Sprint(after) && n == 120,
+		"%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
 	understand(t, st)
-	if found := audited(t, st); len(found) != 0 {
-		t.Error(found)
-	}
+	found := audited(t, st)
+	kit.Check(t, len(found) == 0, "%v", found)
 	if hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: `"line":150`, Session: "s", Superseded: true, Limit: 9}); err != nil || len(hits.List) > 1 {
 		t.Errorf("found %+v, %v", hits.List, err)
 	}
-	if drops, err := st.Drops(t.Context(), all, server.DropQuery{Limit: 9}); err != nil || len(drops) != 2 {
-		t.Errorf("rewrites: %+v, %v", drops, err)
-	}
+	drops, err := st.Drops(t.Context(), all, server.DropQuery{Limit: 9})
+	kit.Check(t, err == nil && len(drops) == 2, "rewrites: %+v, %v", drops, err)
 }

@@ -22,9 +22,7 @@ type stolen struct {
 
 func (x *stolen) id(name string) int64 {
 	k, err := x.st.FindKey(x.t.Context(), x.hashes[name])
-	if err != nil && name != "" {
-		x.t.Fatal(name, err)
-	}
+	kit.Require(x.t, err == nil || name == "", "%v %v", name, err)
 	return k.ID
 }
 
@@ -32,9 +30,7 @@ func (x *stolen) by(key string) server.By { return server.By{Key: x.id(key), At:
 
 func (x *stolen) ok(err error) {
 	x.t.Helper()
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	kit.Require(x.t, err == nil, "%v", err)
 }
 
 func (x *stolen) user(name string, role server.Role, by string) server.User {
@@ -80,9 +76,7 @@ func (x *stolen) expectOpens(name string, want error) {
 		"one-time link": second(x.st.TakeTicket(ctx, token(name), now)),
 		"link":          second(x.st.FindShareLink(ctx, token(name), now)),
 	} {
-		if !errors.Is(err, want) {
-			x.t.Errorf("%s of %s: %v, want %v", what, name, err, want)
-		}
+		kit.Check(x.t, errors.Is(err, want), "%s of %s: %v, want %v", what, name, err, want)
 	}
 }
 
@@ -146,9 +140,8 @@ func (s suite) revokeDeep(t *testing.T) {
 	for name, want := range map[string]string{"ann": "owner true", "bob": "owner true", "good": "member true", "cat": "viewer true",
 		"dan": "member false", "eve": "owner false", "fay": "owner false"} {
 		u, err := st.FindUser(ctx, name)
-		if got := fmt.Sprint(u.Role, " ", u.Disabled.IsZero()); err != nil || got != want {
-			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
-		}
+		got := fmt.Sprint(u.Role, " ", u.Disabled.IsZero())
+		kit.Check(t, err == nil && got == want, "%s: %s, %v; want %s", name, got, err, want)
 	}
 	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0].With != good.ID {
 		t.Errorf("shares left: %+v, %v", list, err)
@@ -156,9 +149,8 @@ func (s suite) revokeDeep(t *testing.T) {
 	x.lateActs("deeper", bob, cat)
 	x.lostRights()
 	x.ok(st.DisableUser(ctx, eve.ID, false, server.By{At: start})) // an owner's will; the key ends nothing again
-	if ended, err = st.RevokeKey(ctx, "laptop", start); err != nil || !reflect.DeepEqual(ended, server.Ended{}) {
-		t.Errorf("again: %+v, %v", ended, err)
-	}
+	ended, err = st.RevokeKey(ctx, "laptop", start)
+	kit.Check(t, err == nil && reflect.DeepEqual(ended, server.Ended{}), "again: %+v, %v", ended, err)
 }
 
 // lostRights has owners who were demoted or disabled act by requests that began before, and a viewer who was a member.

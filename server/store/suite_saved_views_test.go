@@ -25,9 +25,7 @@ func (s suite) savedViews(t *testing.T) {
 		var got []string
 		for _, v := range list {
 			got = append(got, v.Name+": "+v.Path())
-			if !v.Updated.Equal(start) {
-				t.Errorf("%q was saved at %v", v.Name, v.Updated)
-			}
+			kit.Check(t, v.Updated.Equal(start), "%q was saved at %v", v.Name, v.Updated)
 		}
 		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s has\n%s, %v; want\n%s", u.Name, strings.Join(got, "\n"), err, strings.Join(want, "\n"))
@@ -53,9 +51,8 @@ func (s suite) savedViews(t *testing.T) {
 		save(ann, fmt.Sprint("view ", i), server.SessionsPage, "q=x")
 	}
 	err := st.SaveView(ctx, ann.ID, server.SavedView{Name: "one more", Page: server.SessionsPage, Query: "q=x"})
-	if _, tooMany := errors.AsType[server.ViewError](err); !tooMany {
-		t.Errorf("one view too many: %v", err)
-	}
+	_, tooMany := errors.AsType[server.ViewError](err)
+	kit.Check(t, tooMany, "one view too many: %v", err)
 	save(ann, "view 7", server.SessionsPage, "q=in+its+place")
 	has(bob, "Timeouts: /?q=timeout")
 }
@@ -72,9 +69,8 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		"4096":           {Name: "x", Query: "q=" + strings.Repeat("x", 5000)},
 		"address":        {Name: "x", Query: "q=%zz"},
 	} {
-		if err := v.Tidy(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", v, err, want)
-		}
+		err := v.Tidy()
+		kit.Check(t, err != nil && strings.Contains(err.Error(), want), "%+v: %v, want %q", v, err, want)
 	}
 	v := server.SavedView{Name: "x", Query: "b=2&a=1"}
 	if err := v.Tidy(); err != nil || !v.Is(server.SessionsPage, map[string][]string{"a": {"1"}, "b": {"2"}, "after": {"9"}}) ||

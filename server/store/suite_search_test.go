@@ -21,9 +21,7 @@ func searched(t *testing.T, st full, scope server.Scope, q server.SearchQuery) [
 		q.Limit = 100
 	}
 	hits, err := st.Search(t.Context(), scope, q)
-	if err != nil {
-		t.Fatalf("search %+v: %v", q, err)
-	}
+	kit.Require(t, err == nil, "search %+v: %v", q, err)
 	out := []string{}
 	for _, h := range hits.List {
 		out = append(out, h.Session.SessionID)
@@ -47,9 +45,7 @@ func library(t *testing.T, st full, texts ...string) func(query string) []int64 
 	return func(query string) (lines []int64) {
 		t.Helper()
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 1000})
-		if err != nil {
-			t.Errorf("search %q: %v", query, err)
-		}
+		kit.Check(t, err == nil, "search %q: %v", query, err)
 		for _, h := range hits.List {
 			lines = append(lines, h.Line)
 		}
@@ -132,9 +128,8 @@ func (s suite) search(t *testing.T) {
 	} {
 		kit.Equal(t, query+": found lines", find(query), want)
 	}
-	if got := find("q"); !slices.Contains(got, 11) {
-		t.Errorf("a single letter: %v", got)
-	}
+	got := find("q")
+	kit.Check(t, slices.Contains(got, 11), "a single letter: %v", got)
 }
 
 // inert: nothing in a query is an operator, and what is in texts is found as it is.
@@ -149,16 +144,13 @@ func (s suite) inert(t *testing.T) {
 		if strings.ContainsAny(h, "\"") || strings.TrimSpace(strings.Map(printable, strings.ToValidUTF8(h, ""))) == "" {
 			continue // it must not break anything
 		}
-		if !slices.Contains(got, int64(i)) {
-			t.Errorf("%q finds lines %v, not %d", h, got, i)
-		}
+		kit.Check(t, slices.Contains(got, int64(i)), "%q finds lines %v, not %d", h, got, i)
 	}
 	for _, query := range []string{"before AND after", "NOT before", "before OR nowhere", "bef*", "before -after", "nowhere OR before", "b_fore", "b%e"} {
 		for _, line := range find(query) {
 			for _, w := range strings.Fields(query) {
-				if !strings.Contains(strings.ToLower(texts[line]), strings.ToLower(w)) {
-					t.Errorf("%q finds %q", query, texts[line])
-				}
+				kit.Check(t, strings.Contains(strings.ToLower(texts[line]), strings.ToLower(w)), "%q finds %q", query,
+					texts[line])
 			}
 		}
 	}
@@ -221,9 +213,7 @@ func (s suite) searchFilters(t *testing.T) {
 			expectNames(t, fmt.Sprintf("%+v", q), searched(t, st, all, q))
 		}
 		_, err := st.Search(t.Context(), all, server.SearchQuery{Text: "shared", Limit: 5, After: text})
-		if !errors.Is(err, server.ErrBadPage) {
-			t.Errorf("after %q: %v", text, err)
-		}
+		kit.Check(t, errors.Is(err, server.ErrBadPage), "after %q: %v", text, err)
 	}
 }
 
@@ -248,9 +238,7 @@ func (s suite) searchPages(t *testing.T) {
 			if h.Session.SessionID == "s" {
 				seen[h.Line]++
 			}
-			if h.Time.After(last) {
-				t.Errorf("line %d of %v comes after %v", h.Line, h.Time, last)
-			}
+			kit.Check(t, !h.Time.After(last), "line %d of %v comes after %v", h.Line, h.Time, last)
 			last = h.Time
 		}
 		if q.After = hits.Next; q.After == "" {
@@ -301,16 +289,12 @@ func (s suite) snippets(t *testing.T) {
 		"<b> needle":  "\x02<b>\x03x</b> \x02<b>\x03x</b> \x02<b>\x03x</b> \x02needle\x03",
 	} {
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 5})
-		if err != nil || len(hits.List) != 1 {
-			t.Fatalf("%q: %d hits, %v", query, len(hits.List), err)
-		}
+		kit.Require(t, err == nil && len(hits.List) == 1, "%q: %d hits, %v", query, len(hits.List), err)
 		got := hits.List[0].Snippet
-		if !strings.Contains(got, want) || len([]rune(got)) > 260 {
-			t.Errorf("%q: snippet %q, want %q in it", query, got, want)
-		}
-		if strings.ContainsAny(strings.NewReplacer("\x02", "", "\x03", "").Replace(got), "\x00\x01\x1b\n\t") {
-			t.Errorf("%q: snippet %q has control characters", query, got)
-		}
+		kit.Check(t, strings.Contains(got, want) && len([]rune(got)) <= 260, "%q: snippet %q, want %q in it", query, got,
+			want)
+		kit.Check(t, !strings.ContainsAny(strings.NewReplacer("\x02", "", "\x03", "").Replace(got), "\x00\x01\x1b\n\t"),
+			"%q: snippet %q has control characters", query, got)
 	}
 }
 
@@ -338,14 +322,11 @@ func (s suite) superseded(t *testing.T) {
 			got[h.Current] = append(got[h.Current], fmt.Sprintf("%s%d.%d", h.Epoch, h.Generation, h.Line))
 		}
 		hits, err = st.Search(t.Context(), all, server.SearchQuery{Text: "needle", Limit: 99})
-		if err != nil || len(hits.List) != len(got[true]) {
-			t.Errorf("%s: %d current hits, %v", when, len(hits.List), err)
-		}
+		kit.Check(t, err == nil && len(hits.List) == len(got[true]), "%s: %d current hits, %v", when, len(hits.List), err)
 		slices.Sort(got[true])
 		slices.Sort(got[false])
-		if c, g := strings.Join(got[true], " "), strings.Join(got[false], " "); c != current || g != gone {
-			t.Errorf("%s: current %q, superseded %q", when, c, g)
-		}
+		c, g := strings.Join(got[true], " "), strings.Join(got[false], " ")
+		kit.Check(t, c == current && g == gone, "%s: current %q, superseded %q", when, c, g)
 	}
 	step("e", 0, 0, 0, 1, 2, 3)
 	expect("at first", "e0.0 e0.1 e0.2 e0.3", "")
@@ -370,7 +351,6 @@ func (s suite) rederived(t *testing.T) {
 		kit.Equal(t, query+": lines", len(find(query)), want)
 	}
 	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "gamma", Limit: 5})
-	if err != nil || len(hits.List) != 1 || !hits.List[0].Time.Equal(start.Add(time.Hour)) {
-		t.Errorf("%+v, %v", hits, err)
-	}
+	kit.Check(t, err == nil && len(hits.List) == 1 && hits.List[0].Time.Equal(start.Add(time.Hour)), "%+v, %v", hits,
+		err)
 }

@@ -51,9 +51,8 @@ func (s suite) shareLinks(t *testing.T) {
 		for _, l := range list {
 			by = append(by, l.By.Name)
 		}
-		if got := strings.Join(by, " "); err != nil || got != want {
-			t.Errorf("%+v lists links of %q, %v; want %q", q, got, err, want)
-		}
+		got := strings.Join(by, " ")
+		kit.Check(t, err == nil && got == want, "%+v lists links of %q, %v; want %q", q, got, err, want)
 	}
 	mine := add(ann, keys[0].ID, "mine")
 	add(ann, 0, "second")
@@ -86,9 +85,8 @@ func (s suite) shareLinks(t *testing.T) {
 		{"its user is enabled", func() error { return st.DisableUser(ctx, ann.ID, false, server.By{At: start}) }, true},
 		{"its key is revoked", func() error { return second(st.RevokeKey(ctx, "laptop", start)) }, false},
 	} {
-		if err := step.do(); err != nil {
-			t.Fatal(step.what, err)
-		}
+		err := step.do()
+		kit.Require(t, err == nil, "%v %v", step.what, err)
 		t.Log(step.what)
 		works("mine", start, step.want)
 	}
@@ -101,9 +99,7 @@ func (s suite) shareLinks(t *testing.T) {
 	kit.Must(t, st.SetRole(ctx, boss.ID, server.Member, server.By{}))
 	works("boss", start, false)
 	list, err := st.ShareLinks(ctx, server.ShareLinksOf(ann), start)
-	if err != nil || len(list) != 1 {
-		t.Fatalf("%d links left, %v", len(list), err)
-	}
+	kit.Require(t, err == nil && len(list) == 1, "%d links left, %v", len(list), err)
 	kit.Must(t, st.RemoveShareLink(ctx, server.ShareLinksOf(ann), list[0].ID))
 	works("second", start, false)
 
@@ -158,15 +154,11 @@ func (s suite) hasMany(t *testing.T) {
 		return st.AddShare(ctx, x)
 	})
 	shared, err := st.Shares(ctx)
-	if err != nil || len(shared) != most {
-		t.Fatalf("%d shares, %v", len(shared), err)
-	}
+	kit.Require(t, err == nil && len(shared) == most, "%d shares, %v", len(shared), err)
 	share.ProjectHash, share.Documents = shared[0].ProjectHash, true
 	kit.Equal(t, "one that is there", st.AddShare(ctx, share), nil)
 	keys, err := st.Keys(ctx, ann.ID)
-	if err != nil || len(keys) != most {
-		t.Fatalf("%d keys, %v", len(keys), err)
-	}
+	kit.Require(t, err == nil && len(keys) == most, "%d keys, %v", len(keys), err)
 	next := key(tries)
 	next.Name = keys[0].Name
 	kit.Err(t, "an old key still works beside its successor", server.ErrHasMany)(nil, st.RotateKey(ctx, next, start.Add(time.Hour)))
@@ -200,18 +192,12 @@ func (s suite) overKeys(t *testing.T) {
 				_, err = st.RevokeKey(ctx, k.Name, k.Created)
 			}
 		}
-		if err != nil {
-			t.Fatal(i, err)
-		}
+		kit.Require(t, err == nil, "%v %v", i, err)
 	}
 	list, err := st.Keys(ctx, ann.ID)
-	if err != nil || len(list) > 20 {
-		t.Errorf("%d keys are left, %v", len(list), err)
-	}
+	kit.Check(t, err == nil && len(list) <= 20, "%d keys are left, %v", len(list), err)
 	ended, err := st.RevokeKey(ctx, "rotated", at.Add(time.Minute)) // its chain reaches what is gone
-	if err != nil || len(ended.Keys) != 1 || ended.Keys[0] != "child" {
-		t.Errorf("ended %+v, %v", ended, err)
-	}
+	kit.Check(t, err == nil && len(ended.Keys) == 1 && ended.Keys[0] == "child", "ended %+v, %v", ended, err)
 }
 
 // tops: sessions by name, and the longest first.

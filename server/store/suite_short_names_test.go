@@ -39,15 +39,12 @@ func (s suite) shortNames(t *testing.T) {
 		"several": "", "absent": ""} {
 		kit.Equal(t, id+" is called", names[id], want)
 	}
-	if names, err = st.ShortNames(t.Context(), all, []string{alone}); err != nil || names[alone] != "77777777-0" {
-		t.Errorf("among all: %q, %v", names[alone], err)
-	}
+	names, err = st.ShortNames(t.Context(), all, []string{alone})
+	kit.Check(t, err == nil && names[alone] == "77777777-0", "among all: %q, %v", names[alone], err)
 	for prefix, want := range map[string]string{"1e0a84da-7": second, "7777": alone, alone: alone, "77777777/agent-1": alone + "/agent-1",
 		"shor": "short"} {
 		x, err := st.Resolve(t.Context(), hers, server.Ref{SessionID: prefix, Prefix: true})
-		if err != nil || x.SessionID != want {
-			t.Errorf("%s is %q, %v", prefix, x.SessionID, err)
-		}
+		kit.Check(t, err == nil && x.SessionID == want, "%s is %q, %v", prefix, x.SessionID, err)
 	}
 	for _, prefix := range []string{"777", "", "77777777-1", "7777 ", "%", "7777~", "ÿÿÿÿ", "77777777/agent-2", "/agent-1"} {
 		kit.Err(t, prefix+" is",

@@ -147,15 +147,11 @@ func (s suite) lines(t *testing.T) {
 	kit.Equal(t, "another generation has", dump(t, snap, 1), nil)
 	for span, want := range map[server.Span][2]int64{{From: 1, To: 4}: {2, 1}, {From: 2, To: 3}: {0, 1}, {From: 4, To: 9}: {0, 0}} {
 		n, oversize, err := snap.Count(t.Context(), span)
-		if err != nil || [2]int64{n, oversize} != want {
-			t.Errorf("count %v: %d, %d, %v", span, n, oversize, err)
-		}
+		kit.Check(t, err == nil && [2]int64{n, oversize} == want, "count %v: %d, %d, %v", span, n, oversize, err)
 	}
 	stop := errors.New("stop")
 	err := snap.Lines(t.Context(), server.Span{To: 9}, func(server.Line) error { return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("yield's error became %v", err)
-	}
+	kit.Check(t, errors.Is(err, stop), "yield's error became %v", err)
 	kit.Err(t, "unknown session", server.ErrNotFound)(st.Open(t.Context(), server.Ref{SessionID: "other"}))
 }
 
@@ -189,9 +185,8 @@ func (s suite) generation(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d from %d to %d at %d %v", g.Number, g.RewoundTo, g.EndLine, g.EndOffset, g.EOFNewline))
 	}
 	kit.Equal(t, "generations", got, []string{"0 from 0 to 9 at 91 true", "2 from 5 to 7 at 70 true"})
-	if x := snap.Session(); x.Generation != 2 || x.Lines != 7 || x.Bytes != 70 {
-		t.Errorf("session %+v", x)
-	}
+	x := snap.Session()
+	kit.Check(t, x.Generation == 2 && x.Lines == 7 && x.Bytes == 70, "session %+v", x)
 }
 
 // snapshot: what is stored after Open does not show.
@@ -242,9 +237,7 @@ func (s suite) crowding(t *testing.T) {
 		closing(snap)
 	}
 	snap, err := view(1, 10*time.Minute)
-	if err != nil {
-		t.Fatalf("after all are closed: %v", err)
-	}
+	kit.Require(t, err == nil, "after all are closed: %v", err)
 	closing(snap)
 }
 
@@ -281,12 +274,9 @@ func (s suite) keepsFacts(t *testing.T) {
 	b.Head.Host, b.Received = "new", start.Add(time.Minute)
 	put(t, st, b)
 	list, err := st.Sessions(t.Context(), server.Page{Limit: 5})
-	if err != nil || len(list.List) != 1 {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	kit.Require(t, err == nil && len(list.List) == 1, "%+v, %v", list, err)
 	x := list.List[0]
 	got := strings.Join([]string{x.Cwd, x.Path, x.Parent, x.ProjectHash, x.Host}, " ")
-	if got != "/w\uFFFD p/s up ph new" || !x.First.Equal(start) || !x.Last.Equal(start.Add(time.Minute)) {
-		t.Errorf("%+v", x)
-	}
+	kit.Check(t, got == "/w\uFFFD p/s up ph new" && x.First.Equal(start) && x.Last.Equal(start.Add(time.Minute)),
+		"%+v", x)
 }

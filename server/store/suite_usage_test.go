@@ -65,9 +65,7 @@ func (s suite) once(t *testing.T) {
 			step(st)
 		}
 		rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"user"}})
-		if err != nil || len(rows) != 2 {
-			t.Fatalf("%+v, %v", rows, err)
-		}
+		kit.Require(t, err == nil && len(rows) == 2, "%+v, %v", rows, err)
 		one, two := rows[0].Tokens, rows[1].Tokens
 		if one.Answers != 5 || one.Output != 640+10+7+2+30 || one.Input != 5 || two.Answers != 1 || two.Output != 640 {
 			t.Errorf("%+v", rows)
@@ -140,9 +138,7 @@ func (s suite) answerDay(t *testing.T) {
 	for _, step := range [][]server.Answer{{before, after}, {after, before}, {after}, {before}} {
 		putFor(t, st, 1, "a", step...)
 		rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"day"}})
-		if err != nil || len(rows) != 1 || rows[0].Day != day {
-			t.Errorf("%+v, %v, want %s", rows, err, day)
-		}
+		kit.Check(t, err == nil && len(rows) == 1 && rows[0].Day == day, "%+v, %v, want %s", rows, err, day)
 	}
 }
 
@@ -155,9 +151,8 @@ func (s suite) usageContexts(t *testing.T) {
 	putFor(t, st, 1, "a", at("1", 199_970, 0), at("2", 199_970, 1), at("3", 5, 300_000), at("4", 1, 1))
 	rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"model", "long"}})
 	list, errList := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 9}})
-	if err = errors.Join(err, errList); err != nil || len(list.List) != 1 {
-		t.Fatal(list.List, err)
-	}
+	err = errors.Join(err, errList)
+	kit.Require(t, err == nil && len(list.List) == 1, "%v %v", list.List, err)
 	for what, rows := range map[string][]server.UsageRow{"sums": rows, "lists": list.List[0].Usage} {
 		if len(rows) != 2 || rows[0].Long || !rows[1].Long || rows[0].Tokens.Input != 199_971 || rows[0].Tokens.Answers != 2 ||
 			rows[1].Tokens.Input != 199_975 || rows[1].Tokens.CacheRead != 300_001 {
@@ -207,9 +202,8 @@ func (s suite) usage(t *testing.T) {
 	}
 	for _, test := range tests {
 		got := strings.Join(sum(test.q), " ")
-		if want := strings.ReplaceAll(test.want, "||||||0", "|||||0"); strings.ReplaceAll(got, "||||||0", "|||||0") != want {
-			t.Errorf("%+v:\n got %s\nwant %s", test.q, got, want)
-		}
+		want := strings.ReplaceAll(test.want, "||||||0", "|||||0")
+		kit.Check(t, strings.ReplaceAll(got, "||||||0", "|||||0") == want, "%+v:\n got %s\nwant %s", test.q, got, want)
 	}
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}, Model: "x"})
 	if want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000, Searches: 21}); err != nil || rows[0].Tokens != want {
@@ -231,9 +225,8 @@ func (s suite) usage(t *testing.T) {
 		at("last", "x", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)))
 	for _, zone := range []time.Duration{-14 * time.Hour, 14 * time.Hour} { // no zone leads out of the calendar
 		days := strings.Join(sum(server.UsageQuery{By: []string{"day", "hour"}, User: 3, Zone: zone}), " ")
-		if !strings.HasPrefix(days, "0001-01-01|") || !strings.Contains(days, " 9999-12-31|") {
-			t.Errorf("zone %v: %s", zone, days)
-		}
+		kit.Check(t, strings.HasPrefix(days, "0001-01-01|") && strings.Contains(days, " 9999-12-31|"), "zone %v: %s",
+			zone, days)
 	}
 }
 
@@ -272,9 +265,8 @@ func (s suite) forget(t *testing.T) {
 		b := batch(again.session, object(0, "back"))
 		b.Owner, b.Head.Parent = again.owner, again.parent
 		err := st.Put(ctx, b)
-		if again.stored != (err == nil) || err != nil && !errors.Is(err, server.ErrForgotten) {
-			t.Errorf("%+v: %v", again, err)
-		}
+		kit.Check(t, again.stored == (err == nil) && (err == nil || errors.Is(err, server.ErrForgotten)), "%+v: %v",
+			again, err)
 		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
 		kit.Equal(t, fmt.Sprintf("%+v is there: %v", again, err), again.stored, (err == nil))
 		if err == nil {
@@ -282,14 +274,12 @@ func (s suite) forget(t *testing.T) {
 		}
 	}
 	for who, scope := range map[string]server.Scope{"ann": server.ScopeOf(ann), "an owner": all} {
-		if list, err := st.ListForgotten(ctx, scope); err != nil || len(list) != 1 || list[0] != f {
-			t.Errorf("%s sees %+v, %v", who, list, err)
-		}
+		list, err := st.ListForgotten(ctx, scope)
+		kit.Check(t, err == nil && len(list) == 1 && list[0] == f, "%s sees %+v, %v", who, list, err)
 	}
 	for _, scope := range []server.Scope{server.ScopeOf(bob), {}} {
-		if list, err := st.ListForgotten(ctx, scope); err != nil || len(list) != 0 {
-			t.Errorf("%+v sees %+v, %v", scope, list, err)
-		}
+		list, err := st.ListForgotten(ctx, scope)
+		kit.Check(t, err == nil && len(list) == 0, "%+v sees %+v, %v", scope, list, err)
 	}
 }
 

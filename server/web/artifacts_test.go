@@ -126,17 +126,15 @@ func TestDocuments(t *testing.T) {
 		}
 	}
 	for _, q := range []string{"version=3", "version=99999999999999999999", "version=-1"} {
-		if a := s.do(t, "GET", document(tourID, "docs/plan.md")+"&"+q, nil, nil); a.code != 404 && !strings.HasSuffix(q, "999999999") && q != "version=-1" {
-			t.Errorf("%s answers %d", q, a.code)
-		}
+		a := s.do(t, "GET", document(tourID, "docs/plan.md")+"&"+q, nil, nil)
+		kit.Check(t, a.code == 404 || strings.HasSuffix(q, "999999999") || q == "version=-1", "%s answers %d", q, a.code)
 	}
 	gone := artifact("cart.go", 1, "")
 	gone.Change, gone.Content, gone.SHA256, gone.At = server.Unlinked, nil, nil, noon.Add(time.Hour)
 	s.putDocuments(t, head(tourID), gone)
 	page = s.get(t, sessionPath(tourID, ""))
-	if _, there := chips(t, page)["cart.go"]; there {
-		t.Error("an unlinked document has a chip")
-	}
+	_, there := chips(t, page)["cart.go"]
+	kit.Check(t, !there, "an unlinked document has a chip")
 	mustHave(t, s.get(t, document(tourID, "cart.go")), "no longer linked", "Link again", "func")
 }
 
@@ -160,9 +158,7 @@ func TestCompareVersions(t *testing.T) {
 	mustHave(t, s.get(t, at("big.txt")), "too large to compare")
 	shown := s.get(t, document(tourID, "big.txt"))
 	mustHave(t, shown, "download the file to see all of it")
-	if len(shown) > 3<<20 {
-		t.Errorf("a page of %d MB", len(shown)>>20)
-	}
+	kit.Check(t, len(shown) <= 3<<20, "a page of %d MB", len(shown)>>20)
 }
 
 // TestVersionPages: of very many versions each is on one of the pages that lead to each other.
@@ -265,23 +261,18 @@ func TestLinkRequests(t *testing.T) {
 		kit.Equal(t, fmt.Sprintf("%.20q answers", path), s.requestLink(t, path, "").code, 400)
 	}
 	a := s.requestLink(t, " docs/new <b>.md ", "")
-	if a.code != 200 {
-		t.Fatalf("answers %d: %s", a.code, a.body)
-	}
+	kit.Require(t, a.code == 200, "answers %d: %s", a.code, a.body)
 	mustHave(t, a.body, "Link <bdi class=\"path\">docs/new &lt;b&gt;.md</bdi>: requested; waiting for <bdi>kims-laptop</bdi>")
 	mustHave(t, s.requestLink(t, "docs/plan.md", "unlink").body, `Unlink <bdi class="path">docs/plan.md</bdi>: requested`)
 	list, err := s.store.LinkRequests(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})
-	if err != nil || len(list) != 2 || list[0].Link || !list[1].Link {
-		t.Fatalf("%+v, %v", list, err)
-	}
+	kit.Require(t, err == nil && len(list) == 2 && !list[0].Link && list[1].Link, "%+v, %v", list, err)
 	no := server.DocumentEvent{Path: list[1].Path, Change: server.Refused, By: "viewer", At: today, Reason: "there is no such <i>file</i>", LinkRequest: list[1].ID, Line: -1}
 	yes := server.DocumentEvent{Path: list[0].Path, Change: server.Unlinked, By: "viewer", At: today, Version: 2, LinkRequest: list[0].ID, Line: -1}
 	kit.Must(t, s.store.PutDocuments(t.Context(), &server.DocumentBatch{Head: head(tourID), Owner: s.owner.ID, Events: []server.DocumentEvent{no, yes}, Received: today}))
 	page := s.get(t, sessionPath(tourID, "/artifacts"))
 	mustHave(t, page, "refused: <bdi>there is no such &lt;i&gt;file&lt;/i&gt;</bdi>", `Unlink <bdi class="path">docs/plan.md</bdi>: done`)
-	if _, there := chips(t, page)["docs/plan.md"]; there {
-		t.Error("the unlinked document has a chip")
-	}
+	_, there := chips(t, page)["docs/plan.md"]
+	kit.Check(t, !there, "the unlinked document has a chip")
 }
 
 // TestArtifactsAreScoped: what a reader may not see is not there.

@@ -69,9 +69,8 @@ func (m *meter) page(t *testing.T, path string, windows uint64) *tally {
 	if w.Code != http.StatusOK && w.Code != http.StatusSeeOther {
 		t.Fatalf("%s answers %d: %s", path, w.Code, w.end)
 	}
-	if took > windows*mostAllocated || w.n > windows*mostWritten {
-		t.Errorf("%s allocates %d MiB and writes %d kB", path, took>>20, w.n>>10)
-	}
+	kit.Check(t, took <= windows*mostAllocated && w.n <= windows*mostWritten, "%s allocates %d MiB and writes %d kB",
+		path, took>>20, w.n>>10)
 	m.worst = measured{max(m.worst.allocated, took/windows), max(m.worst.written, w.n/windows)}
 	return w
 }
@@ -88,9 +87,7 @@ func (m *meter) walk(t *testing.T, id string) (pages uint64) {
 		if last+1 >= total {
 			return pages + 1
 		}
-		if last < from {
-			t.Fatalf("the page from line %d ends before it", from)
-		}
+		kit.Require(t, last >= from, "the page from line %d ends before it", from)
 		from = last + 1
 	}
 }

@@ -72,9 +72,7 @@ func TestContextChartStaysSmall(t *testing.T) {
 	lines[12_345], lines[4_321] = holds(12_345, 166_001), holds(4_321, 1_002)
 	s.put(t, head("long"), lines...)
 	page := bare(t, s, "long")
-	if len(page) > 40<<10 {
-		t.Errorf("the drawings have %d KB", len(page)>>10)
-	}
+	kit.Check(t, len(page) <= 40<<10, "the drawings have %d KB", len(page)>>10)
 	mustHave(t, page, "20\u202f000 responses", "at most 166k of 167k (99 %), now 80k (47 %)")
 	for class, drawing := range drawings(t, page) {
 		low, high := drawing[1], drawing[0]
@@ -109,9 +107,7 @@ func drawings(t *testing.T, page string) map[string][]float64 {
 			}
 		}
 	})
-	if len(out) != 2 {
-		t.Fatalf("there are %d drawings", len(out))
-	}
+	kit.Require(t, len(out) == 2, "there are %d drawings", len(out))
 	return out
 }
 
@@ -143,14 +139,11 @@ func TestCheckpointOfThePast(t *testing.T) {
 	h.Generation, h.RewoundTo = 1, 1
 	s.put(t, h, holds(4, 70_000), holds(5, 71_000))
 	got := strings.Join(pins(t, bare(t, s, "past")), "\n")
-	if !strings.Contains(got, current) || strings.Contains(got, old) {
-		t.Errorf("the marks are\n%s", got)
-	}
+	kit.Check(t, strings.Contains(got, current) && !strings.Contains(got, old), "the marks are\n%s", got)
 	page := s.get(t, sessionPath("past", ""))
 	mustHave(t, page, "rewritten since", `href="/sessions/past/L/2?generation=0"`)
-	if a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil); a.code != 200 || !strings.Contains(a.body, `id="L2"`) {
-		t.Errorf("it leads to %d %s", a.code, a.path)
-	}
+	a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil)
+	kit.Check(t, a.code == 200 && strings.Contains(a.body, `id="L2"`), "it leads to %d %s", a.code, a.path)
 	kit.Has(t, "the marks of its own past are", strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"),
 		old)
 }

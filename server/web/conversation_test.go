@@ -48,9 +48,8 @@ func TestConversation(t *testing.T) {
 		"L16": "cart_test.go", "L19": "queued", "L27": "counts cents", "L30": "Image 1 of line 31", "L32": "agent", "L40": "/cost",
 		"L45": "529 Overloaded", "L48": "auto-compacted at 167k tokens, 9.1k left", "L49": "Summary of the conversation so far", "L44-rewind": "Rewound to line 42", "L50-rewrite": "rewritten from this line on (generation 1)"})
 	for _, id := range []string{"L0", "L1", "L3", "L7", "L9"} {
-		if _, there := got[id]; there {
-			t.Errorf("%s is shown: %q", id, got[id])
-		}
+		_, there := got[id]
+		kit.Check(t, !there, "%s is shown: %q", id, got[id])
 	}
 	mustHave(t, page, `<span class="f5">cart.go</span>`, `src="/sessions/`+short(tourID)+`/image/30/0"`,
 		`href="/sessions/`+short(tourID)+`%2Fagent-a7f3c21b09d84e51"`, "claude --resume "+tourID, "lines dropped", "2 generations")
@@ -111,12 +110,9 @@ func TestPermalink(t *testing.T) {
 	for line, mode := range map[int]string{0: "", 5: "", 299: "", 300: "", 699: "", 700: "everything", 999: ""} {
 		a := s.do(t, "GET", sessionPath("long", "/L/"+strconv.Itoa(line)), nil, nil)
 		u, err := url.Parse(a.path)
-		if err != nil || u.Query().Get("mode") != mode {
-			t.Errorf("line %d leads to %s, want mode %q", line, a.path, mode)
-		}
-		if _, there := items(t, a.body)[fmt.Sprintf("L%d", line)]; !there {
-			t.Errorf("line %d is not on %s", line, a.path)
-		}
+		kit.Check(t, err == nil && u.Query().Get("mode") == mode, "line %d leads to %s, want mode %q", line, a.path, mode)
+		_, there := items(t, a.body)[fmt.Sprintf("L%d", line)]
+		kit.Check(t, there, "line %d is not on %s", line, a.path)
 	}
 }
 
@@ -136,9 +132,7 @@ func TestPages(t *testing.T) {
 			path = html.UnescapeString(m[1])
 		}
 	}
-	if len(seen) != 1000 || pages != 4 {
-		t.Errorf("%d lines on %d pages", len(seen), pages)
-	}
+	kit.Check(t, len(seen) == 1000 && pages == 4, "%d lines on %d pages", len(seen), pages)
 	end := s.get(t, sessionPath("long", "", "from", "end"))
 	mustHave(t, end, `id="L999"`, `id="L700"`, "data-tail=")
 	mustLack(t, end, `rel="next"`)
@@ -169,9 +163,7 @@ func TestCut(t *testing.T) {
 	}
 	s.put(t, head("wordy"), lines...)
 	page := s.get(t, sessionPath("wordy", ""))
-	if len(page) > 2<<20 {
-		t.Errorf("a page of %d bytes", len(page))
-	}
+	kit.Check(t, len(page) <= 2<<20, "a page of %d bytes", len(page))
 	mustHave(t, page, "more</p>", "Show all")
 	kit.Has(t, "not all of it is shown alone", s.get(t, sessionPath("wordy", "/entry/0")), strings.TrimSpace(long))
 }
@@ -224,15 +216,11 @@ func TestBounded(t *testing.T) {
 		for _, q := range [][]string{{}, {"from", "end"}, {"from", "150"}, {"from", "150", "mode", "everything"}} {
 			bytes = 0
 			s.get(t, sessionPath("large", "", q...))
-			if bytes > 8<<20 {
-				t.Errorf("%v: %d bytes of %d were read", q, bytes, 350*len(text))
-			}
+			kit.Check(t, bytes <= 8<<20, "%v: %d bytes of %d were read", q, bytes, 350*len(text))
 		}
 		bytes = 0
 		s.get(t, sessionPath("large", "/tail", "after", "150"))
-		if bytes > 8<<20 {
-			t.Errorf("for what follows %d bytes were read", bytes)
-		}
+		kit.Check(t, bytes <= 8<<20, "for what follows %d bytes were read", bytes)
 	}
 }
 
@@ -282,9 +270,8 @@ func TestImages(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
 	a := s.do(t, "GET", sessionPath(tourID, "/image/30/0"), nil, nil)
-	if a.code != 200 || a.header.Get("Content-Type") != "image/png" || !strings.HasPrefix(a.body, "\x89PNG") {
-		t.Errorf("%d %v", a.code, a.header)
-	}
+	kit.Check(t, a.code == 200 && a.header.Get("Content-Type") == "image/png" && strings.HasPrefix(a.body, "\x89PNG"),
+		"%d %v", a.code, a.header)
 	if csp := a.header.Get("Content-Security-Policy"); csp != "default-src 'none'; sandbox" || a.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%v", a.header)
 	}
@@ -311,16 +298,12 @@ func TestPermalinksLand(t *testing.T) {
 		kit.Has(t, fmt.Sprintf("line %d is", i), page, fmt.Sprintf(` id="L%d"`, i))
 		seen := map[string]bool{}
 		for _, m := range ids.FindAllStringSubmatch(page, -1) {
-			if seen[m[1]] {
-				t.Errorf("the page of line %d has two %s", i, m[1])
-			}
+			kit.Check(t, !seen[m[1]], "the page of line %d has two %s", i, m[1])
 			seen[m[1]] = true
 		}
 		landed++
 	}
-	if landed < 50 {
-		t.Errorf("only %d lines were looked for", landed)
-	}
+	kit.Check(t, landed >= 50, "only %d lines were looked for", landed)
 }
 
 // TestFind: a conversation is searched on its own page, and what is found leads to its lines.

@@ -21,15 +21,12 @@ func TestFollowUnshared(t *testing.T) {
 	s.login(t, s.addKey(t, ana, "tower"))
 	heard := s.listen(t, "/events")
 	s.put(t, head("shared"), `{"type":"user","message":{"role":"user","content":"one"}}`)
-	if got := <-heard; !strings.Contains(got, `"shared"`) {
-		t.Fatalf("a member hears of %s", got)
-	}
+	got := <-heard
+	kit.Require(t, strings.Contains(got, `"shared"`), "a member hears of %s", got)
 	kit.Must(t, s.store.RemoveShare(t.Context(), share))
 	s.put(t, head("later"), `{"type":"user","message":{"role":"user","content":"two"}}`)
 	s.putAs(t, ana, head("hers"), `{"type":"user","message":{"role":"user","content":"three"}}`)
-	if got := <-heard; !strings.Contains(got, `"hers"`) {
-		t.Errorf("after the unshare a member hears of %s", got)
-	}
+	kit.Has(t, "after the unshare a member hears", <-heard, `"hers"`)
 }
 
 // TestPageRate: pages count towards a user's requests a minute; another user's do not.
@@ -43,14 +40,11 @@ func TestPageRate(t *testing.T) {
 	for n := 0; a.code == http.StatusOK && n < 1000; n++ { // on a slow machine time makes up for some
 		a = s.do(t, "GET", "/usage", nil, nil)
 	}
-	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
-		t.Errorf("one more: %d %v", a.code, a.header)
-	}
+	kit.Check(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "", "one more: %d %v", a.code,
+		a.header)
 	ana := s.addUser(t, "ana", server.Member)
 	s.client = newClient(t)
-	if a := s.login(t, s.addKey(t, ana, "tower")); a.code != http.StatusOK {
-		t.Errorf("another user: %d", a.code)
-	}
+	kit.Equal(t, "another user", s.login(t, s.addKey(t, ana, "tower")).code, http.StatusOK)
 }
 
 // TestShareRate: what visitors of a user's links ask for counts together, but not towards the user's own requests.
@@ -72,9 +66,7 @@ func TestShareRate(t *testing.T) {
 			t.Errorf("a visit answers %d", a.code)
 		}
 	}
-	if len(refused) < len(links) {
-		t.Errorf("of the links %q only %v are refused", links, refused)
-	}
+	kit.Check(t, len(refused) >= len(links), "of the links %q only %v are refused", links, refused)
 	s.get(t, "/usage")
 }
 
@@ -83,8 +75,7 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 	s := newSite(t, nil)
 	s.login(t, s.key)
 	in, out := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/account/keys", in)
-	kit.Must(t, err)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/account/keys", in)).Must(t)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Expect", "100-continue") // so that the body is sent once the server reads it
 	cookies := s.client.Jar.Cookies(req.URL)
@@ -99,17 +90,11 @@ func TestSlowFormOutlivesLogin(t *testing.T) {
 		res.Body.Close()
 		status <- res.StatusCode
 	}()
-	if _, err := io.WriteString(out, "name="); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(io.WriteString(out, "name=")).Must(t)
 	for _, c := range cookies {
 		kit.Must(t, s.access.Logout(t.Context(), c.Value))
 	}
-	if _, err := io.WriteString(out, "late"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(io.WriteString(out, "late")).Must(t)
 	kit.Must(t, out.Close())
-	if got := <-status; got != http.StatusUnauthorized {
-		t.Errorf("a key made after the logout: %d", got)
-	}
+	kit.Equal(t, "a key made after the logout", <-status, http.StatusUnauthorized)
 }

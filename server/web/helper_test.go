@@ -57,9 +57,8 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	s.key = s.addKey(t, s.owner, "laptop")
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s.access = auth.New(st, log)
-	if s.viewer, err = web.New(st, s.access); err != nil {
-		t.Fatal(err)
-	}
+	s.viewer, err = web.New(st, s.access)
+	kit.Require(t, err == nil, "%v", err)
 	hub := server.NewHub(st)
 	s.viewer.Log, s.viewer.Hub, s.viewer.Now = log, hub, func() time.Time { return today }
 	if change != nil {
@@ -89,9 +88,8 @@ func newSite(t testing.TB, change func(*web.Viewer)) *site {
 func loggedIn(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t, nil)
-	if a := s.login(t, s.key); a.code != http.StatusOK {
-		t.Fatalf("login: %d", a.code)
-	}
+	a := s.login(t, s.key)
+	kit.Require(t, a.code == http.StatusOK, "login: %d", a.code)
 	return s
 }
 
@@ -226,9 +224,7 @@ func (s *site) do(t testing.TB, method, path string, form url.Values, header map
 func (s *site) get(t testing.TB, path string) string {
 	t.Helper()
 	a := s.do(t, "GET", path, nil, nil)
-	if a.code != http.StatusOK {
-		t.Fatalf("%s answers %d: %s", path, a.code, a.body)
-	}
+	kit.Require(t, a.code == http.StatusOK, "%s answers %d: %s", path, a.code, a.body)
 	return a.body
 }
 
@@ -243,31 +239,25 @@ func (s *site) share(t testing.TB, id string) string {
 	t.Helper()
 	form := s.do(t, "POST", sessionPath(id, "/share"), url.Values{"expires": {"7d"}}, nil)
 	link := regexp.MustCompile(`>http://[^"/<]+(/s/[A-Z2-7]{26,})<`).FindStringSubmatch(form.body)
-	if link == nil {
-		t.Fatalf("%d without a link: %s", form.code, form.body)
-	}
+	kit.Require(t, link != nil, "%d without a link: %s", form.code, form.body)
 	return link[1]
 }
 
 // stall asks for a page over a connection of its own, and reads nothing but the status, which must be 200.
 func (s *site) stall(t testing.TB, path, header string) {
 	t.Helper()
-	if status := s.stalled(t, path, header); !strings.Contains(status, "200") {
-		t.Fatalf("%s: %q", path, status)
-	}
+	status := s.stalled(t, path, header)
+	kit.Require(t, strings.Contains(status, "200"), "%s: %q", path, status)
 }
 
 // stalled is stall with whatever status.
 func (s *site) stalled(t testing.TB, path, header string) (status string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	kit.Must(t, err)
+	conn := kit.Try(net.Dial("tcp", s.Listener.Addr().String())).Must(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	kit.Must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)
-	kit.Must(t, err)
-	status, err = bufio.NewReaderSize(conn, 16).ReadString('\n')
-	kit.Must(t, err)
+	kit.Try(fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)).Must(t)
+	status = kit.Try(bufio.NewReaderSize(conn, 16).ReadString('\n')).Must(t)
 	return status
 }
 
@@ -305,9 +295,7 @@ func mustHave(t testing.TB, page string, wants ...string) {
 func mustLack(t testing.TB, page string, those ...string) {
 	t.Helper()
 	for _, w := range those {
-		if strings.Contains(page, w) {
-			t.Errorf("the page has %q:\n%s", w, page)
-		}
+		kit.Check(t, !strings.Contains(page, w), "the page has %q:\n%s", w, page)
 	}
 }
 

@@ -53,9 +53,8 @@ func TestListOrder(t *testing.T) {
 	byProject("by project", s.get(t, "/?by=project"))
 	byProject("the next time", s.get(t, "/"))
 	s.get(t, "/?by=day")
-	if got := sections(t, s.get(t, "/")); len(got) > 2 || strings.HasPrefix(got[0], "other/") {
-		t.Errorf("by day again %q", got)
-	}
+	got := sections(t, s.get(t, "/"))
+	kit.Check(t, len(got) <= 2 && !strings.HasPrefix(got[0], "other/"), "by day again %q", got)
 }
 
 // TestSafety: the first page counts what would be lost, and leads to it.
@@ -118,17 +117,14 @@ func TestWall(t *testing.T) {
 			t.Errorf("%s: %q", path, cards)
 		}
 	}
-	if page := s.get(t, "/?q=runs"); strings.Contains(page, `id="now"`) {
-		t.Error("a filtered list has the wall")
-	}
+	page := s.get(t, "/?q=runs")
+	kit.Check(t, !strings.Contains(page, `id="now"`), "a filtered list has the wall")
 	// Nobody sees what another user runs.
 	lee := s.addUser(t, "lee", server.Member)
-	if a := s.login(t, s.addKey(t, lee, "desk")); a.code != 200 {
-		t.Fatal(a.code)
-	}
-	if page := s.get(t, "/now"); strings.Contains(page, "stuck") {
-		t.Error("another user's session is on the wall")
-	}
+	a := s.login(t, s.addKey(t, lee, "desk"))
+	kit.Require(t, a.code == 200, "%v", a.code)
+	page = s.get(t, "/now")
+	kit.Check(t, !strings.Contains(page, "stuck"), "another user's session is on the wall")
 }
 
 // TestAgentOfThePast: an agent without a report runs only while its session is written.

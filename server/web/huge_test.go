@@ -45,7 +45,5 @@ func TestHugeLineInPieces(t *testing.T) {
 	if a := s.visit(t, s.link); a.code != http.StatusOK || !strings.Contains(a.body, "behind it") || strings.Contains(a.body, "needle") {
 		t.Errorf("the link answers %d with %d bytes", a.code, len(a.body))
 	}
-	if most > server.LongHead {
-		t.Errorf("%d bytes of a line are held at once", most)
-	}
+	kit.Check(t, most <= server.LongHead, "%d bytes of a line are held at once", most)
 }

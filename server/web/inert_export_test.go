@@ -84,22 +84,19 @@ func TestMarkdownExportInert(t *testing.T) {
 	h.Project = "<script>alert(1)</script>`<img src=x onerror=alert(1)>"
 	s.put(t, h, lines...)
 	got := s.get(t, sessionPath("hostile-markdown", "/export", "format", "md"))
-	if found := live(t, got); len(found) > 0 {
-		t.Errorf("the export has %q", found)
-	}
+	found := live(t, got)
+	kit.Check(t, len(found) <= 0, "the export has %q", found)
 	kit.Has(t, "the export lacks what was said", got, "alert(1)")
 }
 
 // TestInertKeepsCode: code is not changed, and text without HTML is not either.
 func TestInertKeepsCode(t *testing.T) {
 	for _, want := range []string{"a < b and `<b>` and\n\n```go\nif a < b {\n<script>\n```\n\nrest", "# Title\n\n- a\n  - b <https://example.org>", ""} {
-		if got, ok := markup.NewBudget().Inert(want); !ok || got != want {
-			t.Errorf("%q became %q, %v", want, got, ok)
-		}
+		got, ok := markup.NewBudget().Inert(want)
+		kit.Check(t, ok && got == want, "%q became %q, %v", want, got, ok)
 	}
-	if got, _ := markup.NewBudget().Inert("a <b>c</b>"); got != "a &lt;b>c&lt;/b>" {
-		t.Errorf("got %q", got)
-	}
+	got, _ := markup.NewBudget().Inert("a <b>c</b>")
+	kit.Check(t, got == "a &lt;b>c&lt;/b>", "got %q", got)
 }
 
 // TestInertMixed joins texts of random pieces, each made inert by itself.
@@ -130,9 +127,8 @@ func TestNotCached(t *testing.T) {
 	s.tour(t)
 	for _, path := range []string{sessionPath(tourID, "/image/30/0"), sessionPath(tourID, ""), sessionPath(tourID, "/bytes/0")} {
 		a := s.do(t, "GET", path, nil, nil)
-		if got := a.header.Get("Cache-Control"); a.code != 200 || got != "private, no-store" {
-			t.Errorf("%s: %d, Cache-Control is %q", path, a.code, got)
-		}
+		got := a.header.Get("Cache-Control")
+		kit.Check(t, a.code == 200 && got == "private, no-store", "%s: %d, Cache-Control is %q", path, a.code, got)
 	}
 }
 
@@ -145,8 +141,7 @@ func TestInertKeepsLinks(t *testing.T) {
 		"[a]\n\n[a]: https://e.org":                                "[a]\n\n[a]: https://e.org",
 		"a[0] and [not a link]":                                    "a[0] and [not a link]",
 	} {
-		if got, ok := markup.NewBudget().Inert(source); !ok || got != want {
-			t.Errorf("%q became %q, %v; want %q", source, got, ok, want)
-		}
+		got, ok := markup.NewBudget().Inert(source)
+		kit.Check(t, ok && got == want, "%q became %q, %v; want %q", source, got, ok, want)
 	}
 }

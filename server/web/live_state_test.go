@@ -62,9 +62,8 @@ func TestStanding(t *testing.T) {
 		"another prompt after that": {time.Second, []string{apiDown, ask}, "working", "Working", false},
 	} {
 		s := liveStateOf(records(x.lines...), now.Add(-x.quiet), now)
-		if s.State != x.state || !strings.Contains(s.Words, x.words) || s.Needs != x.needs {
-			t.Errorf("%s: %+v, want %s %q, needs %v", name, s, x.state, x.words, x.needs)
-		}
+		kit.Check(t, s.State == x.state && strings.Contains(s.Words, x.words) && s.Needs == x.needs,
+			"%s: %+v, want %s %q, needs %v", name, s, x.state, x.words, x.needs)
 	}
 	kit.Equal(t, "last", liveStateOf(records(ask, says, noise), now, now).Last, "It is fixed.")
 }
@@ -83,7 +82,6 @@ func TestDayName(t *testing.T) {
 // TestOutlineWithoutMarkup: Claude Code's marks around an error are not part of what the outline says.
 func TestOutlineWithoutMarkup(t *testing.T) {
 	m := session.Moment{Kind: "error", Tool: "Grep", Text: "<tool_use_error>Path does not exist</tool_use_error>"}
-	if got := outlineRow(thread.Stream{ID: "x"}, &m).Text; got != "Grep: Path does not exist" {
-		t.Error(got)
-	}
+	got := outlineRow(thread.Stream{ID: "x"}, &m).Text
+	kit.Check(t, got == "Grep: Path does not exist", "%v", got)
 }

@@ -37,9 +37,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("login from another origin: %d", a.code)
 	}
 	a = s.do(t, "POST", "/login", url.Values{"key": {" " + s.key + "\n"}, "next": {path}}, nil)
-	if a.code != 200 || a.path != path {
-		t.Errorf("login: %d, leads to %s", a.code, a.path)
-	}
+	kit.Check(t, a.code == 200 && a.path == path, "login: %d, leads to %s", a.code, a.path)
 	mustHave(t, a.body, "Log out", ">kim<")
 	s.do(t, "POST", "/logout", nil, nil)
 	s.wants(t, http.StatusUnauthorized, "GET", "/", nil)
@@ -52,9 +50,7 @@ func TestCookie(t *testing.T) {
 	kit.Equal(t, "a login leads to", a.header.Get("Location"), "/")
 	c := a.header.Get("Set-Cookie")
 	mustHave(t, c, "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=")
-	if strings.Contains(c, s.key) || strings.Contains(c, "Secure") {
-		t.Errorf("cookie %q", c)
-	}
+	kit.Check(t, !strings.Contains(c, s.key) && !strings.Contains(c, "Secure"), "cookie %q", c)
 	secure := httptest.NewTLSServer(s.viewer.Handler())
 	defer secure.Close()
 	client := secure.Client()
@@ -74,9 +70,8 @@ func TestGuessing(t *testing.T) {
 			break
 		}
 	}
-	if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
-		t.Fatalf("after 40 wrong keys: %d", a.code)
-	}
+	kit.Require(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "",
+		"after 40 wrong keys: %d", a.code)
 	mustHave(t, a.body, "Too many failed logins")
 }
 
@@ -117,9 +112,7 @@ func TestAccountKeys(t *testing.T) {
 	mustHave(t, s.get(t, "/account"), "<span>0 B stored of 2.0 kB</span><span>0 of 3 sessions</span>")
 	a := s.do(t, "POST", "/account/keys", url.Values{"name": {"phone"}}, nil)
 	made := secretKey.FindString(a.body)
-	if a.code != 200 || made == "" {
-		t.Fatalf("%d %s", a.code, a.body)
-	}
+	kit.Require(t, a.code == 200 && made != "", "%d %s", a.code, a.body)
 	mustLack(t, s.get(t, "/account"), made)
 	kit.Err(t, "a key made here", nil)(s.access.Key(t.Context(), "test", made))
 	s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {"phone"}})
@@ -127,9 +120,8 @@ func TestAccountKeys(t *testing.T) {
 		s.wants(t, http.StatusBadRequest, "POST", "/account/keys", url.Values{"name": {name}})
 	}
 	a = s.do(t, "POST", "/account/keys/rotate", url.Values{"name": {"phone"}}, nil)
-	if again := secretKey.FindString(a.body); again == "" || again == made {
-		t.Errorf("a rotated key: %d %s", a.code, a.body)
-	}
+	again := secretKey.FindString(a.body)
+	kit.Check(t, again != "" && again != made, "a rotated key: %d %s", a.code, a.body)
 	for _, act := range []string{"revoke", "rotate"} {
 		s.wants(t, http.StatusBadRequest, "POST", "/account/keys/"+act, url.Values{"name": {"laptop"}})
 	}
@@ -148,9 +140,7 @@ func TestAccountUsers(t *testing.T) {
 	}
 	a := s.do(t, "POST", "/account/link", url.Values{"user": {"ben"}}, nil)
 	link := regexp.MustCompile(`/login\?ticket=([A-Z0-9.]+)`).FindStringSubmatch(a.body)
-	if link == nil {
-		t.Fatal(a.body)
-	}
+	kit.Require(t, link != nil, "%v", a.body)
 	owner := s.client
 	s.client = newClient(t)
 	a = s.do(t, "POST", "/login", url.Values{"ticket": {link[1]}}, nil)
@@ -190,9 +180,8 @@ func TestAccountShares(t *testing.T) {
 	s.login(t, anas)
 	s.get(t, sessionPath(tourID, ""))
 	for _, form := range []url.Values{{"project": {"sha-of-shop"}, "with": {"ana"}}, {"owner": {"kim"}, "project": {"sha-of-shop"}, "with": {"ana"}}} {
-		if a := s.do(t, "POST", "/account/shares", form, nil); a.code == 200 {
-			t.Errorf("a member shares what is not his: %v", form)
-		}
+		a := s.do(t, "POST", "/account/shares", form, nil)
+		kit.Check(t, a.code != 200, "a member shares what is not his: %v", form)
 	}
 	ana2 := s.client
 	s.client = owner

@@ -58,9 +58,8 @@ func TestList(t *testing.T) {
 	} {
 		page := s.get(t, "/?"+q)
 		for _, text := range []string{"alpha", "beta", "gamma", "delta"} {
-			if shown, should := strings.Contains(page, `<bdi>`+text+`</bdi></a>`), strings.Contains(want, text); shown != should {
-				t.Errorf("%s shows %s: %v", q, text, shown)
-			}
+			shown, should := strings.Contains(page, `<bdi>`+text+`</bdi></a>`), strings.Contains(want, text)
+			kit.Check(t, shown == should, "%s shows %s: %v", q, text, shown)
 		}
 	}
 }
@@ -86,9 +85,7 @@ func TestListPages(t *testing.T) {
 	mustHave(t, first, "session-69", "session-10")
 	mustLack(t, first, "session-09", "← Newest")
 	_, rest, found := strings.Cut(first, `<a rel="next" href="`)
-	if !found {
-		t.Fatal("no second page")
-	}
+	kit.Require(t, found, "no second page")
 	next, _, _ := strings.Cut(rest, `"`)
 	second := s.get(t, html.UnescapeString(next))
 	mustHave(t, second, "session-09", "session-00", "← Newest")
@@ -158,9 +155,8 @@ func TestExport(t *testing.T) {
 	lines := fixture(t, "tour.jsonl")
 	get := func(format string) answer {
 		a := s.do(t, "GET", sessionPath(tourID, "/export", "format", format, "generation", "0"), nil, nil)
-		if a.code != 200 || !strings.Contains(a.header.Get("Content-Disposition"), tourID+"."+format) {
-			t.Fatalf("%s: %d %v", format, a.code, a.header)
-		}
+		kit.Require(t, a.code == 200 && strings.Contains(a.header.Get("Content-Disposition"), tourID+"."+format),
+			"%s: %d %v", format, a.code, a.header)
 		return a
 	}
 	kit.Equal(t, "jsonl is not the file", get("jsonl").body, strings.Join(lines, "\n")+"\n")
@@ -177,9 +173,8 @@ func TestExport(t *testing.T) {
 	if err := json.Unmarshal([]byte(get("json").body), &doc); err != nil || doc.Schema != 1 || len(doc.Entries) != len(lines) || string(doc.Entries[7].Record) != lines[7] {
 		t.Errorf("json: %v, %d entries", err, len(doc.Entries))
 	}
-	if doc.Title != "Rounding in the cart: count cents" || len(doc.Models) == 0 || doc.Cost <= 0 {
-		t.Errorf("json is about %q, %v, %v", doc.Title, doc.Models, doc.Cost)
-	}
+	kit.Check(t, doc.Title == "Rounding in the cart: count cents" && len(doc.Models) != 0 && doc.Cost > 0,
+		"json is about %q, %v, %v", doc.Title, doc.Models, doc.Cost)
 	page := get("html").body
 	mustHave(t, page, "<h1><bdi>Rounding in the cart: count cents</bdi>", "at list prices", "opus", "2026-11-20 0", "<style>", "data:image/png;base64,", "counts cents", "Rewound to line 42")
 	mustLack(t, page, "<script", "/assets/", "https://tracker.example\"", ">raw<")
@@ -224,9 +219,7 @@ func TestFollow(t *testing.T) {
 	default:
 	}
 	a := s.do(t, "GET", sessionPath(tourID, "/tail", "after", "53"), nil, nil)
-	if a.header.Get("Ccship-Last") != "55" || a.header.Get("Ccship-Generation") != "1" {
-		t.Errorf("%v", a.header)
-	}
+	kit.Check(t, a.header.Get("Ccship-Last") == "55" && a.header.Get("Ccship-Generation") == "1", "%v", a.header)
 	got := items(t, a.body)
 	if len(got) != 2 || !strings.Contains(got["L54"], "Bash go vet ./... && staticcheck ./... Check the code The call is on line 54 all fine") || !strings.Contains(got["L55"], "The code is fine.") {
 		t.Errorf("%q", got)
@@ -255,14 +248,12 @@ func TestFollowersEach(t *testing.T) {
 	for range 64 {
 		_, leave = follow(s.client)
 	}
-	if code, _ := follow(s.client); code != http.StatusServiceUnavailable {
-		t.Errorf("one more: %d", code)
-	}
+	code, _ := follow(s.client)
+	kit.Check(t, code == http.StatusServiceUnavailable, "one more: %d", code)
 	kims := s.client
 	s.as(t, s.addUser(t, "ana", server.Member))
-	if code, _ := follow(s.client); code != http.StatusOK {
-		t.Errorf("another user: %d", code)
-	}
+	code, _ = follow(s.client)
+	kit.Check(t, code == http.StatusOK, "another user: %d", code)
 	leave()
 	for code := 0; code != http.StatusOK; { // until it has gone there
 		code, leave = follow(kims)
@@ -276,9 +267,8 @@ func (s *site) listen(t *testing.T, path string) <-chan string {
 	ctx, cancel := context.WithCancel(context.Background())
 	req := kit.Try(http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)).Must(t)
 	res := kit.Try(s.client.Do(req)).Must(t)
-	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
-		t.Fatalf("%s is %s", path, kind)
-	}
+	kind := res.Header.Get("Content-Type")
+	kit.Require(t, kind == "text/event-stream", "%s is %s", path, kind)
 	lines := bufio.NewScanner(res.Body)
 	if !lines.Scan() || lines.Text() != ": hello" {
 		t.Fatalf("it begins with %q", lines.Text())
@@ -316,8 +306,6 @@ func TestExportFarLine(t *testing.T) {
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		body := s.get(t, sessionPath("far", "/export", "format", format))
 		mustHave(t, body, "the first", "the second", "the last")
-		if len(body) > 1<<20 {
-			t.Errorf("%s has %d bytes", format, len(body))
-		}
+		kit.Check(t, len(body) <= 1<<20, "%s has %d bytes", format, len(body))
 	}
 }

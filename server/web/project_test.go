@@ -28,9 +28,8 @@ func TestOneRepository(t *testing.T) {
 	s.login(t, s.key)
 	const name, other = "store", "Another cart" // the clone that was active last names the repository
 	both := []string{"Round the totals", "Log the cart"}
-	if links := facetLinks(t, s.find(t, "cart")); links["store 2"] != "cart project:store" || links["shop 1"] != "cart project:shop" {
-		t.Errorf("%v", links)
-	}
+	links := facetLinks(t, s.find(t, "cart"))
+	kit.Check(t, links["store 2"] == "cart project:store" && links["shop 1"] == "cart project:shop", "%v", links)
 	for _, query := range []string{"project:store", "project:r", "project:h1", "project:h3"} {
 		page := s.find(t, query)
 		mustHave(t, page, append(both, "2 sessions")...)

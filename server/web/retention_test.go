@@ -40,9 +40,8 @@ func TestRetentionOnPages(t *testing.T) {
 		kit.Try(s.store.AddHold(t.Context(), server.Hold{Session: session, By: "kim", Why: "a case", At: today})).Must(t)
 	}
 	hold("rewound")
-	if a := s.do(t, "POST", "/sessions/starred/mark", url.Values{"only": {"star"}, "star": {"1"}}, nil); a.code != 200 {
-		t.Fatalf("star: %d", a.code)
-	}
+	a := s.do(t, "POST", "/sessions/starred/mark", url.Values{"only": {"star"}, "star": {"1"}}, nil)
+	kit.Require(t, a.code == 200, "star: %d", a.code)
 	rule(server.RetentionRule{What: server.RetireSessions, Age: 90 * 24 * time.Hour})
 	mustHave(t, s.get(t, "/sessions/rewound"), "No rule of retention takes this session: it is on hold.")
 	mustHave(t, s.get(t, "/sessions/starred"), "No rule of retention takes this session: a user gave it a star")

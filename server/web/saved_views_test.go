@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -19,9 +20,8 @@ func TestSavedViews(t *testing.T) {
 	save := func(name, page, query, lands string) {
 		t.Helper()
 		a := s.do(t, "POST", "/views", url.Values{"name": {name}, "page": {page}, "query": {query}}, nil)
-		if got := a.path; a.code != 200 || got != lands {
-			t.Errorf("%q: %d, lands on %s, want %s", name, a.code, got, lands)
-		}
+		got := a.path
+		kit.Check(t, a.code == 200 && got == lands, "%q: %d, lands on %s, want %s", name, a.code, got, lands)
 	}
 	save("Cents <b>", "sessions", "q=cents&view=failed", "/?q=cents&view=failed")
 	save("Halves", "search", "q=rounding+kind:prompt", "/search?q=rounding+kind%3Aprompt")
@@ -43,8 +43,6 @@ func TestSavedViews(t *testing.T) {
 	s.login(t, s.key)
 	mustHave(t, s.get(t, "/"), "Halves")
 	a := s.do(t, "POST", "/views", url.Values{"name": {"Halves"}, "page": {"search"}, "query": {"q=rounding+kind:prompt"}, "remove": {"1"}}, nil)
-	if a.code != 200 || a.path != "/search?q=rounding+kind%3Aprompt" {
-		t.Errorf("%d, lands on %s", a.code, a.path)
-	}
+	kit.Check(t, a.code == 200 && a.path == "/search?q=rounding+kind%3Aprompt", "%d, lands on %s", a.code, a.path)
 	mustLack(t, s.get(t, "/"), "Halves")
 }

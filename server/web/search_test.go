@@ -57,9 +57,7 @@ func TestSearchPage(t *testing.T) {
 		s.find(t, q)
 	}
 	a := s.do(t, "GET", regexpHref(t, page), nil, nil)
-	if a.code != 200 || !strings.HasPrefix(a.path, "/sessions/") {
-		t.Errorf("a hit leads to %d %s", a.code, a.path)
-	}
+	kit.Check(t, a.code == 200 && strings.HasPrefix(a.path, "/sessions/"), "a hit leads to %d %s", a.code, a.path)
 	nodes(t, page, func(n *html.Node) {
 		if attr(n, "type") == "search" && attr(n, "name") == "q" && attr(n, "value") != "euros" {
 			t.Errorf("a box has %q", attr(n, "value"))
@@ -91,9 +89,7 @@ func regexpHref(t *testing.T, page string) string {
 			hit = attr(n, "href")
 		}
 	})
-	if hit == "" {
-		t.Fatalf("no hit on %s", page)
-	}
+	kit.Require(t, hit != "", "no hit on %s", page)
 	return hit
 }
 
@@ -163,9 +159,7 @@ func TestSearchBeside(t *testing.T) {
 		lines = append(lines, line)
 		mustHave(t, s.get(t, address), `id="L`+line+`"`)
 	})
-	if len(lines) == 0 {
-		t.Error("nothing was found")
-	}
+	kit.Check(t, len(lines) != 0, "nothing was found")
 }
 
 // TestSearchGroups: each session stands once, the best first, with few of its lines; a title that is written again and
@@ -182,10 +176,8 @@ func TestSearchGroups(t *testing.T) {
 	s.put(t, head("birds"), lines...)
 	s.put(t, head("other"), prompt("another heron", "m", "2026-11-19T10:00:00Z")...)
 	page := s.find(t, "heron")
-	if got := titles(t, page); len(got) != 2 || got[0] != "The heron of the pond" {
-		t.Errorf("found %q", got)
-	}
-	if hits := strings.Count(page, `class="at-line"`); hits < 3 || hits > 8 {
-		t.Errorf("%d hits", hits)
-	}
+	got := titles(t, page)
+	kit.Check(t, len(got) == 2 && got[0] == "The heron of the pond", "found %q", got)
+	hits := strings.Count(page, `class="at-line"`)
+	kit.Check(t, hits >= 3 && hits <= 8, "%d hits", hits)
 }

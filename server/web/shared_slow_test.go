@@ -26,16 +26,13 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 	s.putAs(t, ana, head("slow"), pictured(6<<20))
 	s.as(t, ana)
 	link := s.share(t, "slow")
-	address, err := url.Parse(s.URL)
-	kit.Must(t, err)
+	address := kit.Try(url.Parse(s.URL)).Must(t)
 	cookie := "Cookie: " + s.client.Jar.Cookies(address)[0].String() + "\r\n"
 	refusedAfter := func(path, header string) {
 		t.Helper()
 		for i := range 20 {
 			if status := s.stalled(t, path, header); strings.Contains(status, "503") {
-				if i < 5 {
-					t.Errorf("%s is refused after %d", path, i)
-				}
+				kit.Check(t, i >= 5, "%s is refused after %d", path, i)
 				return
 			}
 		}
@@ -43,24 +40,17 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 	}
 	refusedAfter(link+"/sessions/slow/image/0/0", "")
 	image := sessionPath("slow", "/image/0/0")
-	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusOK {
-		t.Errorf("the link's maker, beside slow visitors: %d", a.code)
-	}
+	kit.Equal(t, "the link's maker, beside slow visitors", s.do(t, "GET", image, nil, nil).code, http.StatusOK)
 	refusedAfter(image, cookie)
 	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
 		a.header.Get("Content-Length") == fmt.Sprint(6<<20+8) {
 		t.Errorf("one more: %d %v", a.code, a.header)
 	}
-	if a := s.do(t, "GET", sessionPath("slow", ""), nil, nil); a.code != http.StatusOK {
-		t.Errorf("a small page of the same user: %d", a.code)
-	}
+	kit.Equal(t, "a small page of the same user", s.do(t, "GET", sessionPath("slow", ""), nil, nil).code,
+		http.StatusOK)
 	s.as(t, s.owner)
-	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusOK {
-		t.Errorf("another user: %d", a.code)
-	}
-	if a := s.visit(t, s.link+"/sessions/mine/image/2/0"); a.code != http.StatusOK {
-		t.Errorf("a link of another user: %d", a.code)
-	}
+	kit.Equal(t, "another user", s.do(t, "GET", image, nil, nil).code, http.StatusOK)
+	kit.Equal(t, "a link of another user", s.visit(t, s.link+"/sessions/mine/image/2/0").code, http.StatusOK)
 }
 
 // TestSharedSlowReaders: readers of a link who take none of what they asked for hold up neither others nor the link.

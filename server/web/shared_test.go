@@ -67,9 +67,7 @@ func (s *sharing) shows(t *testing.T, path string, wants ...string) string {
 	} {
 		kit.Equal(t, fmt.Sprintf("%s has %s", path, name), a.header.Get(name), want)
 	}
-	if a.header.Get("Content-Security-Policy") == "" {
-		t.Errorf("%s has no policy", path)
-	}
+	kit.Check(t, a.header.Get("Content-Security-Policy") != "", "%s has no policy", path)
 	return a.body
 }
 
@@ -112,9 +110,7 @@ func TestSharedSession(t *testing.T) {
 			}
 		})
 	}
-	if followed < 8 {
-		t.Errorf("only %d addresses were followed", followed)
-	}
+	kit.Check(t, followed >= 8, "only %d addresses were followed", followed)
 }
 
 // TestSharedNothingElse: nothing but the session and its agents is there with a link, whatever one asks for.
@@ -137,22 +133,19 @@ func TestSharedNothingElse(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/search?q=prompt", "/usage", "/", "/events", "/beside", "/now", "/projects", "/account", "/share-links"} {
-		if a := s.visit(t, s.link+path); path != "/" && a.code != http.StatusNotFound {
-			t.Errorf("%s below the link answers %d", path, a.code)
-		}
+		a := s.visit(t, s.link+path)
+		kit.Check(t, path == "/" || a.code == http.StatusNotFound, "%s below the link answers %d", path, a.code)
 		kit.Equal(t, path+" answers … to who only has a link", s.visit(t, path).code, http.StatusUnauthorized)
 	}
 	for _, below := range []string{"", "/raw", "/export?format=jsonl", "/context", "/compare", "/bytes/0", "/document", "/file?name=x", "/artifacts", "/share"} {
-		if a := s.visit(t, s.link+"/sessions/mine"+below); below != "" && a.code != http.StatusNotFound {
-			t.Errorf("%s answers %d", below, a.code)
-		}
+		a := s.visit(t, s.link+"/sessions/mine"+below)
+		kit.Check(t, below == "" || a.code == http.StatusNotFound, "%s answers %d", below, a.code)
 		if a := s.visit(t, sessionPath("mine", below)); a.code != http.StatusUnauthorized && a.code != http.StatusNotFound {
 			t.Errorf("the session's own %s answers %d to who only has a link", below, a.code)
 		}
 	}
-	if a := s.do(t, "POST", s.link+"/sessions/mine/mark", url.Values{"star": {"1"}}, nil); a.code < 400 {
-		t.Errorf("a mark through a link: %d", a.code)
-	}
+	a := s.do(t, "POST", s.link+"/sessions/mine/mark", url.Values{"star": {"1"}}, nil)
+	kit.Check(t, a.code >= 400, "a mark through a link: %d", a.code)
 }
 
 // TestSharedVersions: a link shows the newest state of its session and of its agents, whatever generation or epoch one
@@ -183,9 +176,8 @@ func TestSharedVersions(t *testing.T) {
 			}
 			mustLack(t, s.shows(t, at+"?"+version), past...)
 			for _, below := range []string{"/entry/2", "/entry/3", "/L/3", "/image/2/0"} { // lines that only the past has
-				if a := s.visit(t, at+below+"?"+version); a.code != http.StatusNotFound {
-					t.Errorf("%s%s?%s answers %d", at, below, version, a.code)
-				}
+				kit.Equal(t, fmt.Sprintf("%s%s?%s answers", at, below, version), s.visit(t, at+below+"?"+version).code,
+					http.StatusNotFound)
 			}
 		}
 	}
@@ -196,9 +188,8 @@ func TestSharedEnds(t *testing.T) {
 	s := newSharing(t)
 	gone := func(path, why string) {
 		t.Helper()
-		if a := s.visit(t, path); a.code != http.StatusNotFound || strings.Contains(a.body, "of mine") {
-			t.Errorf("%s: %d", why, a.code)
-		}
+		a := s.visit(t, path)
+		kit.Check(t, a.code == http.StatusNotFound && !strings.Contains(a.body, "of mine"), "%s: %d", why, a.code)
 	}
 	gone("/s/", "no secret")
 	gone("/s/AAAAAAAAAAAAAAAAAAAAAAAAAA", "a guess")
@@ -207,9 +198,8 @@ func TestSharedEnds(t *testing.T) {
 
 	list := s.get(t, sessionPath("mine", "/share"))
 	id := regexp.MustCompile(`name="id" value="(\d+)"`).FindStringSubmatch(list)
-	if id == nil || strings.Contains(list, strings.TrimPrefix(s.link, "/s/")) {
-		t.Fatalf("the list of links: %s", list)
-	}
+	kit.Require(t, id != nil && !strings.Contains(list, strings.TrimPrefix(s.link, "/s/")), "the list of links: %s",
+		list)
 	mustHave(t, s.get(t, "/share-links"), `value="`+id[1]+`"`, "prompt of mine")
 
 	other := s.addUser(t, "robin", server.Member)

@@ -51,13 +51,10 @@ func TestSpeakers(t *testing.T) {
 		speakers = append(speakers, m[1])
 	}
 	want := []string{"You", "Claude", "You", "Claude", "You via telegram", "Claude", "Message of session checkout", "Claude", "Scheduled task", "Claude"}
-	if diff := cmp.Diff(want, speakers); diff != "" {
-		t.Errorf("speakers (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, speakers)
+	kit.Check(t, diff == "", "speakers (-want +got):\n%s", diff)
 	mustHave(t, text(page), "use one provider", "Which provider?", "neither of them")
-	if strings.Contains(page, "no result") {
-		t.Error("the advice is not the call's result")
-	}
+	kit.Check(t, !strings.Contains(page, "no result"), "the advice is not the call's result")
 	prompts := text(s.get(t, "/sessions/"+tourID+"/prompts"))
 	mustHave(t, prompts, "plan the checkout", "neither of them", "deploy the shop", "via telegram")
 	export := s.get(t, "/sessions/"+tourID+"/export?format=md")

@@ -70,9 +70,8 @@ func TestRewindBeyondThePage(t *testing.T) {
 	s.put(t, h, talk(700, 760, 699)...)
 	check("the next generation", map[string]string{"0": "0 rewinds, 0 of 300 left", "600": "0 rewinds, 0 of 161 left"})
 	old := items(t, s.get(t, sessionPath("far", "", "generation", "0", "from", "600")))
-	if !strings.Contains(old["L699"], removed) || old["L700-rewind"] == "" {
-		t.Errorf("the generation before: %q, %q", old["L699"], old["L700-rewind"])
-	}
+	kit.Check(t, strings.Contains(old["L699"], removed) && old["L700-rewind"] != "", "the generation before: %q, %q",
+		old["L699"], old["L700-rewind"])
 }
 
 // TestRewindAcrossACompaction: what stays is not shown as removed, and what was said before the compaction and after the
@@ -86,9 +85,8 @@ func TestRewindAcrossACompaction(t *testing.T) {
 	got := items(t, s.get(t, sessionPath("across", "")))
 	for n := range 8 {
 		id := fmt.Sprintf("L%d", n)
-		if removed := strings.Contains(got[id], "removed by a rewind"); removed != (n >= 2 && n < 7 && n != 4) {
-			t.Errorf("%s is removed: %v: %q", id, removed, got[id])
-		}
+		removed := strings.Contains(got[id], "removed by a rewind")
+		kit.Check(t, removed == (n >= 2 && n < 7 && n != 4), "%s is removed: %v: %q", id, removed, got[id])
 	}
 	kit.Has(t, "the rewind is", got["L7-rewind"], "Rewound to line 2")
 }
@@ -108,13 +106,11 @@ func TestQueuedPromptsAreShown(t *testing.T) {
 	)...)
 	got := items(t, s.get(t, sessionPath("queue", "")))
 	itemsHave(t, got, map[string]string{"L3": "only queued", "L6": "recorded too", "L9-cleared": "Context cleared", "L9": "do it"})
-	if text, there := got["L7"]; there {
-		t.Errorf("the copy is shown: %q", text)
-	}
+	text, there := got["L7"]
+	kit.Check(t, !there, "the copy is shown: %q", text)
 	for _, page := range []string{s.get(t, sessionPath("queue", "", "mode", "prompts")), s.get(t, sessionPath("queue", "/export", "format", "md"))} {
-		if strings.Count(page, "only queued") != 1 || strings.Count(page, "recorded too") != 1 {
-			t.Errorf("prompts are not there once:\n%s", page)
-		}
+		kit.Check(t, strings.Count(page, "only queued") == 1 && strings.Count(page, "recorded too") == 1,
+			"prompts are not there once:\n%s", page)
 	}
 }
 

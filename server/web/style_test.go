@@ -17,9 +17,7 @@ func themes(t *testing.T, css string) map[string]map[string]string {
 	define := regexp.MustCompile(`--([a-z0-9-]+):\s*(#[0-9a-f]{6})`)
 	for name, start := range map[string]string{"light": ":root {", "dark": `:root[data-theme="dark"] {`, "system": `:root:not([data-theme="light"]) {`} {
 		_, rest, found := strings.Cut(css, start)
-		if !found {
-			t.Fatalf("no %s", start)
-		}
+		kit.Require(t, found, "no %s", start)
 		block, _, _ := strings.Cut(rest, "}")
 		out[name] = map[string]string{}
 		for _, m := range define.FindAllStringSubmatch(block, -1) {
@@ -56,9 +54,7 @@ func TestContrast(t *testing.T) {
 	looks := themes(t, css)
 	for name, c := range looks {
 		for _, p := range pairs() {
-			if c[p.fg] == "" || c[p.bg] == "" {
-				t.Fatalf("%s: %s or %s is not set", name, p.fg, p.bg)
-			}
+			kit.Require(t, c[p.fg] != "" && c[p.bg] != "", "%s: %s or %s is not set", name, p.fg, p.bg)
 			if got := contrast(t, c[p.fg], c[p.bg]); got < p.least {
 				t.Errorf("%s: %s (%s) on %s (%s) has %.2f, want %.1f", name, p.fg, c[p.fg], p.bg, c[p.bg], got, p.least)
 			}
@@ -68,9 +64,7 @@ func TestContrast(t *testing.T) {
 	for k, v := range looks["dark"] {
 		kit.Equal(t, k+" is … when dark is chosen when the system is dark", looks["system"][k], v)
 	}
-	if strings.Contains(css, "url(") {
-		t.Error("the style sheet loads something")
-	}
+	kit.Check(t, !strings.Contains(css, "url("), "the style sheet loads something")
 	kit.Has(t, "what has the focus is not seen", css, ":focus-visible { outline: 2px")
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -12,9 +13,8 @@ import (
 // is of it too.
 func TestUsagePeriod(t *testing.T) {
 	s := newSite(t, func(v *web.Viewer) { v.Now = func() time.Time { return today.AddDate(0, 7, 0) } })
-	if a := s.login(t, s.key); a.code != http.StatusOK {
-		t.Fatalf("login: %d", a.code)
-	}
+	a := s.login(t, s.key)
+	kit.Require(t, a.code == http.StatusOK, "login: %d", a.code)
 	mustHave(t, s.get(t, "/usage"), "No token use yet")
 	shelf(t, s)
 	s.put(t, head("older"), prompt("older", "claude-opus-4-8", "2026-03-15T04:00:00Z")...)

@@ -24,9 +24,7 @@ func (c crowd) Users(ctx context.Context) ([]server.User, error) {
 }
 
 func (c crowd) FirstUsers(ctx context.Context, most int) ([]server.User, error) {
-	if most > 201 {
-		c.t.Errorf("a page reads %d users", most)
-	}
+	kit.Check(c.t, most <= 201, "a page reads %d users", most)
 	return c.Store.FirstUsers(ctx, most)
 }
 

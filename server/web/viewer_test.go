@@ -66,9 +66,7 @@ func TestAssets(t *testing.T) {
 		}
 	})
 	kit.Equal(t, "assets", n, 3)
-	if script == 0 || script > 16_000 {
-		t.Errorf("a page loads %d bytes of script, not at most 16 KB", script)
-	}
+	kit.Check(t, script != 0 && script <= 16_000, "a page loads %d bytes of script, not at most 16 KB", script)
 	if a := s.do(t, "GET", "/assets/style.css?v=old", nil, nil); strings.Contains(a.header.Get("Cache-Control"), "immutable") {
 		t.Error("an asset without its version is kept for ever")
 	}
@@ -82,18 +80,16 @@ func TestTheme(t *testing.T) {
 	mustHave(t, a.body, `data-theme="dark"`)
 	s.do(t, "POST", "/theme", url.Values{"theme": {`"><script>`}, "next": {"//evil.example"}}, nil)
 	mustLack(t, s.get(t, "/"), "data-theme")
-	if a := s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != 403 {
-		t.Errorf("another site sets the look: %d", a.code)
-	}
+	a = s.do(t, "POST", "/theme", url.Values{"theme": {"dark"}}, map[string]string{"Sec-Fetch-Site": "cross-site"})
+	kit.Check(t, a.code == 403, "another site sets the look: %d", a.code)
 }
 
 // TestBase: below a path of a proxy every address and cookie is below it, too.
 func TestBase(t *testing.T) {
 	s := newSite(t, func(v *web.Viewer) { v.Base = "/cc" })
 	s.tourWithArtifacts(t)
-	if a := s.login(t, s.key); a.code != 200 || a.path != "/cc/" {
-		t.Fatalf("login: %d %s", a.code, a.path)
-	}
+	a := s.login(t, s.key)
+	kit.Require(t, a.code == 200 && a.path == "/cc/", "login: %d %s", a.code, a.path)
 	for _, path := range []string{"/", sessionPath(tourID, ""), sessionPath(tourID, "/prompts"), sessionPath(tourID, "/entry/3"), sessionPath(tourID, "/compare"), "/search?q=cart", "/usage", "/drops", "/account",
 		sessionPath(tourID, "/context"), sessionPath(tourID, "/artifacts"), document(tourID, "docs/plan.md"), sessionPath(tourID, "/document/compare", "path", "docs/plan.md")} {
 		nodes(t, s.get(t, path), func(n *html.Node) {
@@ -104,9 +100,8 @@ func TestBase(t *testing.T) {
 			}
 		})
 	}
-	if a := s.do(t, "GET", sessionPath(tourID, "/L/20"), nil, nil); !strings.HasPrefix(a.path, "/cc/sessions/") {
-		t.Errorf("a permalink leads to %s", a.path)
-	}
+	a = s.do(t, "GET", sessionPath(tourID, "/L/20"), nil, nil)
+	kit.Check(t, strings.HasPrefix(a.path, "/cc/sessions/"), "a permalink leads to %s", a.path)
 }
 
 // TestGolden holds the pages of a conversation of all shapes. go test ./server/web -update writes them anew.

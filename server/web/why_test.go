@@ -18,9 +18,7 @@ func TestWhyPage(t *testing.T) {
 	sum, plain, _ := provenance.SumOf("func total(c Cart) int {")
 	f.Lines = append(f.Lines, provenance.Added{Number: 1, Sum: sum, Plain: plain})
 	text, ok, err := provenance.Link([]provenance.Commit{{Name: "0123456789abcdef", At: time.Now(), Files: []provenance.File{f}}})
-	if err != nil || !ok {
-		t.Fatal(ok, err)
-	}
+	kit.Require(t, err == nil && ok, "%v %v", ok, err)
 	mustHave(t, s.get(t, "/why?q="+text), "Commit 0123456789a…", "0 of 1 line proven", "no transcript of that time",
 		"No session is proven to have written it.")
 	many, _, err := provenance.Link(make([]provenance.Commit, 501))

@@ -29,18 +29,13 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		batch, err := ParseLines(body)
-		if !bytes.Equal(before, body) {
-			t.Fatal("the body was changed")
-		}
+		kit.Require(t, bytes.Equal(before, body), "the body was changed")
 		if err != nil {
-			if _, ok := errors.AsType[*RefusalError](err); !ok {
-				t.Fatalf("not a refusal: %v", err)
-			}
+			_, ok := errors.AsType[*RefusalError](err)
+			kit.Require(t, ok, "not a refusal: %v", err)
 			return
 		}
-		if !json.Valid(body) {
-			t.Fatalf("taken, but not JSON: %q", body)
-		}
+		kit.Require(t, json.Valid(body), "taken, but not JSON: %q", body)
 		checkAgainstDecoder(t, body, batch)
 	})
 }
@@ -51,17 +46,14 @@ func checkAgainstDecoder(t *testing.T, body []byte, batch *server.Batch) {
 	kit.Must(t, json.Unmarshal(body, &want))
 	var id string
 	var entries []json.RawMessage
-	if json.Unmarshal(want["session_id"], &id) != nil || json.Unmarshal(want["entries"], &entries) != nil {
-		t.Fatalf("taken, but not a request: %q", body)
-	}
-	if id != batch.Head.SessionID || len(entries) != len(batch.Lines) {
-		t.Fatalf("%q with %d entries read as %q with %d", id, len(entries), batch.Head.SessionID, len(batch.Lines))
-	}
+	kit.Require(t, json.Unmarshal(want["session_id"], &id) == nil && json.Unmarshal(want["entries"], &entries) == nil,
+		"taken, but not a request: %q", body)
+	kit.Require(t, id == batch.Head.SessionID && len(entries) == len(batch.Lines),
+		"%q with %d entries read as %q with %d", id, len(entries), batch.Head.SessionID, len(batch.Lines))
 	for i, e := range entries {
 		index, _, _, err := transcript.RestoreEntry(e)
-		if err != nil || index != batch.Lines[i].Index {
-			t.Fatalf("entry %d: line %d, want %d (%v)", i, batch.Lines[i].Index, index, err)
-		}
+		kit.Require(t, err == nil && index == batch.Lines[i].Index, "entry %d: line %d, want %d (%v)", i,
+			batch.Lines[i].Index, index, err)
 	}
 }
 
@@ -89,9 +81,8 @@ func TestScanValue(t *testing.T) {
 func TestNamesAreShort(t *testing.T) {
 	name := strings.Repeat("n", 1<<10)
 	kit.Should(t, CheckName(name, "session_id"))
-	if err := CheckName(name+"n", "session_id"); err == nil {
-		t.Error("a name of more than 1 KiB is accepted")
-	}
+	err := CheckName(name+"n", "session_id")
+	kit.Check(t, err != nil, "a name of more than 1 KiB is accepted")
 	for _, char := range []string{"x", "\x01", "é", "\xff"} {
 		long := strings.Repeat(char, 1000)
 		parent := transcript.StreamName(long, "", 999_999)
@@ -103,7 +94,6 @@ func TestNamesAreShort(t *testing.T) {
 	x.Version, x.Machine, x.Epoch, x.Cwd = 1, "m", "e", "/"+strings.Repeat("d/", 4<<10)
 	kit.Err(t, "a deep folder", nil)(x.check())
 	x.Machine = name + "n"
-	if err := x.check(); err == nil {
-		t.Error("a machine of more than 1 KiB is accepted")
-	}
+	err = x.check()
+	kit.Check(t, err != nil, "a machine of more than 1 KiB is accepted")
 }

@@ -19,9 +19,8 @@ func TestAlive(t *testing.T) {
 	for range 10 {
 		kit.Must(t, s.Alive(t.Context()))
 	}
-	if after, err := os.Stat(path); err != nil || !after.ModTime().Equal(before.ModTime()) || lastTx(t, s) != was {
-		t.Errorf("it wrote: %v", err)
-	}
+	after, err := os.Stat(path)
+	kit.Check(t, err == nil && after.ModTime().Equal(before.ModTime()) && lastTx(t, s) == was, "it wrote: %v", err)
 	s.group.write.Lock() // as a transaction that hangs holds it
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- s.Alive(t.Context()) }()
@@ -29,9 +28,8 @@ func TestAlive(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	go func() { second <- s.Alive(ctx) }()
-	if err := <-second; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("behind one that hangs: %v", err)
-	}
+	err = <-second
+	kit.Check(t, errors.Is(err, context.DeadlineExceeded), "behind one that hangs: %v", err)
 	select {
 	case err := <-first:
 		t.Errorf("answered while the file hangs: %v", err)

@@ -20,9 +20,8 @@ func TestCheck(t *testing.T) {
 	kit.Err(t, "no state", fs.ErrNotExist)(Check(t.Context(), filepath.Join(t.TempDir(), "none")))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Check(over, path); !errors.Is(err, context.Canceled) || errors.Is(err, ErrCorrupt) {
-		t.Errorf("no time: %v", err)
-	}
+	err := Check(over, path)
+	kit.Check(t, errors.Is(err, context.Canceled) && !errors.Is(err, ErrCorrupt), "no time: %v", err)
 	kit.Must(t, os.WriteFile(path+suffixBroken, []byte("page 7: gone\n"), 0o600))
 	if err := Check(t.Context(), path); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "page 7: gone") {
 		t.Errorf("found while in use: %v", err)
@@ -57,8 +56,7 @@ func TestCheckInUse(t *testing.T) {
 	})
 	for range 300 {
 		<-wrote
-		if err := Check(t.Context(), path); err != nil {
-			t.Fatalf("while it is written to: %v", err)
-		}
+		err := Check(t.Context(), path)
+		kit.Require(t, err == nil, "while it is written to: %v", err)
 	}
 }

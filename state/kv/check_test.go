@@ -50,9 +50,7 @@ func TestCheckRefuses(t *testing.T) {
 			branch = at
 		}
 	}
-	if branch == 0 {
-		t.Fatal("no branch page in the sample")
-	}
+	kit.Require(t, branch != 0, "no branch page in the sample")
 	for what, damage := range map[string]func(p []byte){
 		"it is used twice":           func(p []byte) { copy(p[32+8:32+16], p[16+8:16+16]) },
 		"it ends outside the file":   func(p []byte) { n.PutUint32(p[12:], 1<<31) },
@@ -66,9 +64,8 @@ func TestCheckRefuses(t *testing.T) {
 	} {
 		b := append([]byte(nil), whole...)
 		damage(b[branch : branch+4096])
-		if err := checkBytes(t, b); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		err := checkBytes(t, b)
+		kit.Check(t, errors.Is(err, ErrCorrupt) && strings.Contains(err.Error(), what), "%s: %v", what, err)
 	}
 }
 
@@ -121,8 +118,7 @@ func TestCheckPassesWhatBboltWrites(t *testing.T) {
 			}
 			return nil
 		}))
-		if err := checkFile(path); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		err := checkFile(path)
+		kit.Require(t, err == nil, "round %d: %v", round, err)
 	}
 }

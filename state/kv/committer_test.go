@@ -75,9 +75,7 @@ func TestConcurrentCommitsShareTransactions(t *testing.T) {
 		err := s.Update(context.Background(), 100, func(tx *Tx) error {
 			return errors.Join(tx.Put("put row", tx.Bucket(rows), []byte(key), value(key, 100)), refused)
 		})
-		if !errors.Is(err, refused) {
-			t.Errorf("%d: %v", i, err)
-		}
+		kit.Check(t, errors.Is(err, refused), "%d: %v", i, err)
 	})
 	kit.Equal(t, "rows", len(s.held()), n-1)
 	checkMemory(t, s)
@@ -121,9 +119,7 @@ func TestGroupsKeepTheOrder(t *testing.T) {
 	}
 	close(g.open)
 	all.Wait()
-	if !slices.Equal(order, want) {
-		t.Errorf("%v", order)
-	}
+	kit.Check(t, slices.Equal(order, want), "%v", order)
 }
 
 // Who gives up while waiting either did nothing or learns the outcome; the others go on.
@@ -140,25 +136,21 @@ func TestCancelledCommit(t *testing.T) {
 	all.Go(func() { put(t, s, 1, "3") })
 	waitFor(t, "the third to queue", func() bool { return s.group.queued() == 2 })
 	cancel()
-	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	err := <-gaveUp
+	kit.Check(t, errors.Is(err, context.Canceled), "%v", err)
 	close(g.open)
 	all.Wait()
-	if got := s.held(); len(got) != 2 || got["2"] != 0 {
-		t.Errorf("rows %v", got)
-	}
+	got := s.held()
+	kit.Check(t, len(got) == 2 && got["2"] == 0, "rows %v", got)
 }
 
 func TestClosed(t *testing.T) {
 	s := open(t, Options{})
 	closeNow(t, s)
-	if err := s.putRows(t.Context(), 1, "1"); !errors.Is(err, ErrClosed) {
-		t.Error(err)
-	}
-	if err := s.View(t.Context(), func(*Snapshot) error { return nil }); !errors.Is(err, ErrClosed) {
-		t.Error(err)
-	}
+	err := s.putRows(t.Context(), 1, "1")
+	kit.Check(t, errors.Is(err, ErrClosed), "%v", err)
+	err = s.View(t.Context(), func(*Snapshot) error { return nil })
+	kit.Check(t, errors.Is(err, ErrClosed), "%v", err)
 	closeNow(t, s)
 }
 
@@ -196,12 +188,10 @@ func TestPanicEndsItsGroup(t *testing.T) {
 	s.group.write.Unlock()
 	callers.Wait()
 	for range 3 {
-		if err := <-errs; !errors.Is(err, errPanicked) {
-			t.Errorf("who shared a transaction with a panic got %v", err)
-		}
+		err := <-errs
+		kit.Check(t, errors.Is(err, errPanicked), "who shared a transaction with a panic got %v", err)
 	}
 	put(t, s, 10, "b")
-	if diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held())
+	kit.Check(t, diff == "", "%v", diff)
 }

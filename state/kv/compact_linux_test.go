@@ -75,14 +75,10 @@ func TestSmallReadsReturnPages(t *testing.T) {
 	for i := range rowCount {
 		key := fmt.Appendf(nil, "row%d.%d", i>>8, i&255)
 		kit.Must(t, s.View(t.Context(), func(tx *Snapshot) error {
-			if tx.Bucket(rows).Get(key) == nil {
-				t.Errorf("no row %s", key)
-			}
+			kit.Check(t, tx.Bucket(rows).Get(key) != nil, "no row %s", key)
 			return nil
 		}))
 		most = max(most, mapped()-before)
 	}
-	if most > rowCount*rowBytes/2 {
-		t.Errorf("%d of %d bytes counted as memory", most, rowCount*rowBytes)
-	}
+	kit.Check(t, most <= rowCount*rowBytes/2, "%d of %d bytes counted as memory", most, rowCount*rowBytes)
 }

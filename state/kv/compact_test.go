@@ -27,24 +27,19 @@ func drained(t *testing.T, opt Options) (store, map[string]string) {
 func TestCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s, want := drained(t, Options{Path: path, CompactAbove: 1 << 20})
-	if !s.compactionDue() {
-		t.Fatal("not due")
-	}
+	kit.Require(t, s.compactionDue(), "not due")
 	before, _, _ := s.liveSize()
 	kit.Must(t, s.Compact(t.Context()))
 	after, live, _ := s.liveSize()
-	if after > before/10 || live > after || s.compactionDue() {
-		t.Errorf("%d bytes, then %d, %d of them in use", before, after, live)
-	}
-	if diff := cmp.Diff(want, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	kit.Check(t, after <= before/10 && live <= after && !s.compactionDue(), "%d bytes, then %d, %d of them in use",
+		before, after, live)
+	diff := cmp.Diff(want, dump(t, s))
+	kit.Check(t, diff == "", "%v", diff)
 	put(t, s, 10, "c")
 	closeNow(t, s)
 	s = open(t, Options{Path: path})
-	if diff := cmp.Diff(map[string]int{"a": 100, "b": 100, "c": 10}, s.held()); diff != "" {
-		t.Error(diff)
-	}
+	diff = cmp.Diff(map[string]int{"a": 100, "b": 100, "c": 10}, s.held())
+	kit.Check(t, diff == "", "%v", diff)
 }
 
 // Compaction interrupted at any step loses nothing: the file goes on as it is, and so does one opened afterwards.
@@ -64,16 +59,14 @@ func TestCompactionInterrupted(t *testing.T) {
 				copyFiles(t, path, crashed) // what a crash right here leaves on the disk
 				return errInjected
 			}})
-			if err := s.Compact(t.Context()); !errors.Is(err, errInjected) {
-				t.Fatal(err)
-			}
+			err := s.Compact(t.Context())
+			kit.Require(t, errors.Is(err, errInjected), "%v", err)
 			after := open(t, Options{Path: crashed})
 			if diff := cmp.Diff(want, dump(t, after)); diff != "" || after.SetAside() != "" {
 				t.Errorf("after a crash: %v %s", after.SetAside(), diff)
 			}
-			if diff := cmp.Diff(want, dump(t, s)); diff != "" {
-				t.Error(diff)
-			}
+			diff := cmp.Diff(want, dump(t, s))
+			kit.Check(t, diff == "", "%v", diff)
 			put(t, s, 10, "c")
 			kit.Should(t, s.Compact(t.Context()))
 		})
@@ -94,9 +87,8 @@ func TestCompactionIsDurableBeforeCommits(t *testing.T) {
 	kit.Err(t, "compaction", errInjected)(s.Compact(t.Context()))
 	kit.Err(t, "a commit to it", errInjected)(s.putRows(t.Context(), 10, "c"))
 	broken = false
-	if diff := cmp.Diff(want, dump(t, s)); diff != "" || synced < 2 {
-		t.Errorf("%d syncs %s", synced, diff)
-	}
+	diff := cmp.Diff(want, dump(t, s))
+	kit.Check(t, diff == "" && synced >= 2, "%d syncs %s", synced, diff)
 	put(t, s, 10, "c")
 }
 
@@ -142,9 +134,8 @@ func TestRunCompacts(t *testing.T) {
 	s, want := drained(t, Options{CompactAbove: 1 << 20})
 	stop := run(t, s)
 	waitFor(t, "compaction", func() bool { size, _, _ := s.liveSize(); return size < 1<<20 })
-	if diff := cmp.Diff(want, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, dump(t, s))
+	kit.Check(t, diff == "", "%v", diff)
 	stop()
 }
 

@@ -79,23 +79,18 @@ func TestDamagedInUse(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
 			damage(path)
-			if err := useAll(t, s); !errors.Is(err, ErrCorrupt) {
-				t.Fatalf("it is used: %v", err)
-			}
+			err := useAll(t, s)
+			kit.Require(t, errors.Is(err, ErrCorrupt), "it is used: %v", err)
 			failsAtOnce(t, s)
-			if err := useAll(t, s); strings.Contains(err.Error(), "runtime error") {
-				t.Errorf("a person reads %q", err)
-			}
-			if err := <-ended; !errors.Is(err, ErrCorrupt) {
-				t.Errorf("run: %v", err)
-			}
+			err = useAll(t, s)
+			kit.Check(t, !strings.Contains(err.Error(), "runtime error"), "a person reads %q", err)
+			err = <-ended
+			kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
 			if err := s.Close(); err != nil && strings.Contains(err.Error(), closeLimit.String()) { // it may have given up
 				t.Errorf("close waits as if nothing had failed: %v", err)
 			}
 			s = open(t, Options{Path: path})
-			if s.SetAside() == "" || s.Epoch() == epoch {
-				t.Error("it is not set aside")
-			}
+			kit.Check(t, s.SetAside() != "" && s.Epoch() != epoch, "it is not set aside")
 			kit.Should(t, useAll(t, s))
 		})
 	}
@@ -115,14 +110,11 @@ func TestFailureEndsRunThatHangs(t *testing.T) {
 	}()
 	<-hangs
 	kit.Must(t, os.Truncate(path, 4096))
-	if err := useAll(t, s); !errors.Is(err, ErrCorrupt) {
-		t.Fatalf("it is used: %v", err)
-	}
+	err := useAll(t, s)
+	kit.Require(t, errors.Is(err, ErrCorrupt), "it is used: %v", err)
 	select {
 	case err := <-ended:
-		if !errors.Is(err, ErrCorrupt) {
-			t.Errorf("run: %v", err)
-		}
+		kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
 	case <-time.After(2 * time.Minute):
 		t.Error("Run hangs")
 	}
@@ -140,9 +132,7 @@ func failsAtOnce(t *testing.T, s store) {
 	for range cap(answered) {
 		select {
 		case err := <-answered:
-			if !errors.Is(err, ErrCorrupt) {
-				t.Errorf("a later call: %v", err)
-			}
+			kit.Check(t, errors.Is(err, ErrCorrupt), "a later call: %v", err)
 		case <-time.After(2 * time.Minute):
 			t.Fatal("a later call hangs")
 		}
@@ -160,17 +150,14 @@ func TestFailureReachesThoseThatWait(t *testing.T) {
 	waitFor(t, "all wait", func() bool { return s.group.queued() == cap(waiting) })
 	s.fail(ErrFailed)
 	for range cap(waiting) {
-		if err := <-waiting; !errors.Is(err, ErrFailed) {
-			t.Error(err)
-		}
+		err := <-waiting
+		kit.Check(t, errors.Is(err, ErrFailed), "%v", err)
 	}
 	if err := s.Close(); err == nil || strings.Contains(err.Error(), closeLimit.String()) { // as if nothing had failed
 		t.Errorf("close: %v", err)
 	}
 	again, err := lockFile(t.Context(), s.opt.Path+suffixLock)
-	if err != nil {
-		t.Fatalf("the lock is kept: %v", err)
-	}
+	kit.Require(t, err == nil, "the lock is kept: %v", err)
 	_ = again.Release()
 	s.group.write.Unlock()
 }
@@ -185,16 +172,14 @@ func TestRemovedInUse(t *testing.T) {
 	kit.Must(t, os.Remove(path))
 	s.Wake()
 	waitFor(t, "the file is there again", func() bool { _, err := os.Stat(path); return err == nil })
-	if diff := cmp.Diff(want, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, dump(t, s))
+	kit.Check(t, diff == "", "%v", diff)
 	put(t, s, 10, "c")
 	stop()
 	closeNow(t, s)
 	s = open(t, Options{Path: path})
-	if diff := cmp.Diff(map[string]int{"a": 300, "b": 300, "c": 10}, s.held()); diff != "" || s.Epoch() != epoch {
-		t.Error(diff)
-	}
+	diff = cmp.Diff(map[string]int{"a": 300, "b": 300, "c": 10}, s.held())
+	kit.Check(t, diff == "" && s.Epoch() == epoch, "%v", diff)
 }
 
 // Another file instead of the open one ends its use, and is left for the next Open.
@@ -208,9 +193,8 @@ func TestReplacedInUse(t *testing.T) {
 	go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
 	kit.Must(t, os.Rename(path+".old", path))
 	s.Wake()
-	if err := <-ended; !errors.Is(err, ErrFailed) {
-		t.Errorf("run: %v", err)
-	}
+	err := <-ended
+	kit.Check(t, errors.Is(err, ErrFailed), "run: %v", err)
 	kit.Should(t, s.Close())
 	s = open(t, Options{Path: path})
 	if diff := cmp.Diff(map[string]int{"a": 300}, s.held()); diff != "" || s.SetAside() != "" {
@@ -226,9 +210,7 @@ func TestProgrammingErrorsAreNoDamage(t *testing.T) {
 	panics := func(fn func()) {
 		t.Helper()
 		defer func() {
-			if recover() == nil {
-				t.Error("it did not panic")
-			}
+			kit.Check(t, recover() != nil, "it did not panic")
 		}()
 		fn()
 	}
@@ -237,7 +219,6 @@ func TestProgrammingErrorsAreNoDamage(t *testing.T) {
 		_, _ = s.transact(s.bolt, func(*bbolt.Tx) error { return errors.New(string(rune(none[3]))) })
 	})
 	put(t, s, 10, "b")
-	if diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held())
+	kit.Check(t, diff == "", "%v", diff)
 }

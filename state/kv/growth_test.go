@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 )
 
@@ -9,9 +10,8 @@ import (
 func TestGrowth(t *testing.T) {
 	s := open(t, Options{})
 	put(t, s, 100, "a")
-	if size := s.FileSize(); size == 0 || size > 2<<20 {
-		t.Errorf("a file with one row has %d bytes", size)
-	}
+	size := s.FileSize()
+	kit.Check(t, size != 0 && size <= 2<<20, "a file with one row has %d bytes", size)
 	grown, last := 0, s.FileSize()
 	for i := range 64 {
 		put(t, s, 1<<20, fmt.Sprint("row", i))
@@ -19,10 +19,6 @@ func TestGrowth(t *testing.T) {
 			grown, last = grown+1, size
 		}
 	}
-	if last < 64<<20 || last > 64<<20+2*mostGrowth {
-		t.Errorf("64 MiB of rows lie in a file of %d bytes", last)
-	}
-	if grown > 16 {
-		t.Errorf("it grew %d times", grown)
-	}
+	kit.Check(t, last >= 64<<20 && last <= 64<<20+2*mostGrowth, "64 MiB of rows lie in a file of %d bytes", last)
+	kit.Check(t, grown <= 16, "it grew %d times", grown)
 }

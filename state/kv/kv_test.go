@@ -123,9 +123,8 @@ func checkMemory(t testing.TB, s store) {
 	}
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
-	if diff := cmp.Diff(fresh.sizes, s.owner.sizes); diff != "" {
-		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
-	}
+	diff := cmp.Diff(fresh.sizes, s.owner.sizes)
+	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
 }
 
 func value(key string, size int) []byte {

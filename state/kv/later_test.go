@@ -88,7 +88,6 @@ func TestLaterGivesUp(t *testing.T) {
 	}
 	waits = later(t.Context(), t, s, make(chan struct{}), "2")
 	s.fail(ErrFailed)
-	if err := <-waits; !errors.Is(err, ErrFailed) {
-		t.Error(err)
-	}
+	err := <-waits
+	kit.Check(t, errors.Is(err, ErrFailed), "%v", err)
 }

@@ -22,9 +22,8 @@ func TestMeta(t *testing.T) {
 	check := func(want []byte) {
 		t.Helper()
 		got, err := s.Meta(t.Context(), "pause")
-		if err != nil || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
-			t.Errorf("stored %q %v, want %q", got, err, want)
-		}
+		kit.Check(t, err == nil && bytes.Equal(got, want) && (got == nil) == (want == nil), "stored %q %v, want %q", got,
+			err, want)
 	}
 	store := func(value []byte) {
 		t.Helper()
@@ -36,9 +35,8 @@ func TestMeta(t *testing.T) {
 	check([]byte{})
 	store([]byte("until noon"))
 	failing = true
-	if err := s.PutMeta(t.Context(), "pause", []byte("never")); err == nil {
-		t.Error("a write that failed is said to be durable")
-	}
+	err := s.PutMeta(t.Context(), "pause", []byte("never"))
+	kit.Check(t, err != nil, "a write that failed is said to be durable")
 	store([]byte("until noon")) // nothing to write: nothing to fail
 	failing = false
 	kit.Must(t, s.Compact(t.Context()))

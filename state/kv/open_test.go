@@ -27,9 +27,8 @@ func TestNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in its time only waiting takes any
 		for noWait, want := range map[bool]time.Duration{true: 0, false: lockWait} {
 			begun := time.Now()
-			if _, err := tryOpen(t.Context(), Options{Path: path, NoWait: noWait}); !errors.Is(err, ErrLocked) {
-				t.Errorf("%v, want %v", err, ErrLocked)
-			}
+			_, err := tryOpen(t.Context(), Options{Path: path, NoWait: noWait})
+			kit.Check(t, errors.Is(err, ErrLocked), "%v, want %v", err, ErrLocked)
 			kit.Equal(t, fmt.Sprintf("no wait %t: it waited", noWait), time.Since(begun), want)
 		}
 	})
@@ -47,9 +46,7 @@ func TestModes(t *testing.T) {
 		}
 	}
 	_, err := tryOpen(t.Context(), Options{Path: filepath.Dir(s.opt.Path)})
-	if err == nil || errors.Is(err, ErrCorrupt) {
-		t.Errorf("a folder in its place: %v", err)
-	}
+	kit.Check(t, err != nil && !errors.Is(err, ErrCorrupt), "a folder in its place: %v", err)
 }
 
 // Only two damaged files are kept, and each new one begins a new epoch.
@@ -61,18 +58,16 @@ func TestDamageFoundInUse(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(t.Context(), func() bool { return false }) }()
 		s.fail(ErrCorrupt)
-		if err := <-ended; !errors.Is(err, ErrCorrupt) {
-			t.Errorf("run: %v", err)
-		}
+		err := <-ended
+		kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
 		closeNow(t, s)
 		s = open(t, Options{Path: path})
 		if s.SetAside() == "" || s.Epoch() == epoch {
 			t.Errorf("aside %q, epoch %s", s.SetAside(), s.Epoch())
 		}
 	}
-	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != keepCorrupt {
-		t.Errorf("set aside: %v", aside)
-	}
+	aside, _ := filepath.Glob(path + ".corrupt-*")
+	kit.Check(t, len(aside) == keepCorrupt, "set aside: %v", aside)
 }
 
 // A marker of damage, and what a crash left of a copy, belong to the file they lie next to: once that was moved away,

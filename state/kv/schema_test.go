@@ -2,6 +2,7 @@ package kv
 
 import (
 	"errors"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,9 +22,8 @@ func TestOtherSchema(t *testing.T) {
 			t.Errorf("for a ccship of schema %d: %v", version, err)
 		}
 	}
-	if after, _ := os.ReadFile(path); string(before) != string(after) {
-		t.Error("the file was touched")
-	}
+	after, _ := os.ReadFile(path)
+	kit.Check(t, string(before) == string(after), "the file was touched")
 	if s = open(t, Options{Path: path}); s.SetAside() != "" || s.held()["a"] != 10 {
 		t.Errorf("set aside %q", s.SetAside())
 	}

@@ -22,9 +22,7 @@ func TestScrub(t *testing.T) {
 		text := kit.Try(os.ReadFile(path)).Must(t)
 		return bytes.Contains(text, []byte("nobody is to read"))
 	}
-	if !holds() || s.compactionDue() {
-		t.Fatal("removed already, or about to be")
-	}
+	kit.Require(t, holds() && !s.compactionDue(), "removed already, or about to be")
 	stop := run(t, s)
 	s.Scrub()
 	waitFor(t, "the text to be gone", func() bool { return !holds() })
@@ -48,7 +46,5 @@ func TestScrubWithoutRoom(t *testing.T) {
 	}})
 	broken.Scrub()
 	broken.maintain(t.Context(), true)
-	if broken.compactionDue() {
-		t.Error("tried for ever")
-	}
+	kit.Check(t, !broken.compactionDue(), "tried for ever")
 }

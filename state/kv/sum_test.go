@@ -71,9 +71,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 	}
 	write(path, whole)
 	want := rowsOf(t, path)
-	if len(want) < 70 {
-		t.Fatalf("%d rows", len(want))
-	}
+	kit.Require(t, len(want) >= 70, "%d rows", len(want))
 	info := kit.Try(os.Stat(path)).Must(t)
 	stat := func() (os.FileInfo, error) { return info, nil }
 	used := pagesInUse(t, whole)
@@ -133,9 +131,8 @@ func TestPageOfAnEarlierTransaction(t *testing.T) {
 	}
 	binary.NativeEndian.PutUint64(old, uint64(now))
 	copy(page, old)
-	if err := checkBytes(t, whole); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "its rows are not those") {
-		t.Error(err)
-	}
+	err := checkBytes(t, whole)
+	kit.Check(t, errors.Is(err, ErrCorrupt) && strings.Contains(err.Error(), "its rows are not those"), "%v", err)
 }
 
 // A row that went away under the running process, with its page, is missed by a compaction and at the next start.
@@ -153,9 +150,8 @@ func TestRowLostInUse(t *testing.T) {
 		t.Errorf("compaction: %v, then %v", err, s.failure())
 	}
 	closeNow(t, s)
-	if s = open(t, Options{Path: path}); s.SetAside() == "" {
-		t.Error("nothing was noticed")
-	}
+	s = open(t, Options{Path: path})
+	kit.Check(t, s.SetAside() != "", "nothing was noticed")
 }
 
 // The sum follows what transactions do: rows put twice, put and removed, numbers, and transactions that fail.
@@ -178,12 +174,10 @@ func TestSumFollows(t *testing.T) {
 		},
 	}
 	for i, step := range steps {
-		if err := s.Update(t.Context(), 0, step); err != nil && !errors.Is(err, errInjected) {
-			t.Fatal(err)
-		}
-		if err := Check(t.Context(), path); err != nil {
-			t.Fatalf("after step %d: %v", i, err)
-		}
+		err := s.Update(t.Context(), 0, step)
+		kit.Require(t, err == nil || errors.Is(err, errInjected), "%v", err)
+		err = Check(t.Context(), path)
+		kit.Require(t, err == nil, "after step %d: %v", i, err)
 	}
 	kit.Must(t, s.deleteRows(t.Context(), "a", "b"))
 	kit.Must(t, s.Compact(t.Context()))
@@ -204,7 +198,6 @@ func TestSumIsMissing(t *testing.T) {
 	kit.Must(t, err)
 	err = b.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(BucketMeta)).Delete([]byte(keySum)) })
 	kit.Must(t, errors.Join(err, b.Close()))
-	if s = open(t, Options{Path: path}); s.SetAside() == "" {
-		t.Error("a file without its sum is taken")
-	}
+	s = open(t, Options{Path: path})
+	kit.Check(t, s.SetAside() != "", "a file without its sum is taken")
 }

@@ -33,14 +33,11 @@ func TestStepsFailWhole(t *testing.T) {
 		before := []any{dump(t, s), s.held()}
 		failing = step
 		kit.Err(t, step, errInjected)(do())
-		if diff := cmp.Diff(before, []any{dump(t, s), s.held()}); diff != "" {
-			t.Errorf("%s failed, and yet:\n%s", step, diff)
-		}
+		diff := cmp.Diff(before, []any{dump(t, s), s.held()})
+		kit.Check(t, diff == "", "%s failed, and yet:\n%s", step, diff)
 		failing = ""
 		kit.Err(t, step, nil)(do())
-		if cmp.Equal(before, []any{dump(t, s), s.held()}) {
-			t.Errorf("%s wrote nothing in the end", step)
-		}
+		kit.Check(t, !cmp.Equal(before, []any{dump(t, s), s.held()}), "%s wrote nothing in the end", step)
 	}
 }
 
@@ -57,13 +54,11 @@ func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 		}})
 		put(t, s, 10, "a")
 		fails, s.owner.unreadable = true, unreadable
-		if err := s.putRows(t.Context(), 7, "a", "b"); !errors.Is(err, errInjected) {
-			t.Fatal(err)
-		}
+		err := s.putRows(t.Context(), 7, "a", "b")
+		kit.Require(t, errors.Is(err, errInjected), "%v", err)
 		fails, s.owner.unreadable = false, false
-		if got := s.held(); !unreadable && (got["a"] != 7 || got["b"] != 7) {
-			t.Errorf("the file has the rows, memory has %v", got)
-		}
+		got := s.held()
+		kit.Check(t, unreadable || got["a"] == 7 && got["b"] == 7, "the file has the rows, memory has %v", got)
 		kit.Must(t, s.Update(t.Context(), 0, func(tx *Tx) error {
 			kit.Equal(t, "memory of the next transaction", s.held()["b"], 7)
 			return tx.Put("put row", tx.Bucket(BucketMeta), []byte("x"), nil)
@@ -110,9 +105,8 @@ func TestKeys(t *testing.T) {
 		for _, k := range Keys(tx.Bucket(rows), []byte("a")) {
 			got = append(got, string(k))
 		}
-		if diff := cmp.Diff(all[:300], got); diff != "" {
-			t.Error(diff)
-		}
+		diff := cmp.Diff(all[:300], got)
+		kit.Check(t, diff == "", "%v", diff)
 		return nil
 	}))
 }
@@ -145,9 +139,8 @@ func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 		}
 		kit.Must(t, err)
 		roots = before
-		if err := s.putRows(t.Context(), 2000, "row 1", "row 20", "row 30"); !errors.Is(err, errInjected) {
-			t.Fatal(err)
-		}
+		err = s.putRows(t.Context(), 2000, "row 1", "row 20", "row 30")
+		kit.Require(t, errors.Is(err, errInjected), "%v", err)
 		roots = nil
 		kit.Equal(t, fmt.Sprintf("round %d: memory has …, and the file has not", round), s.held()["row 20"], 3000)
 		for i := range 20 {

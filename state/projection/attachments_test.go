@@ -52,44 +52,34 @@ func TestBlobsAreAQueueOfTheirOwn(t *testing.T) {
 		t.Errorf("queued %+v", got)
 	}
 	id, ok := db.State.Outbox.PickBlobs(server, nil2)
-	if !ok || id != uint64(high) {
-		t.Errorf("picked %d %v", id, ok)
-	}
+	kit.Check(t, ok && id == uint64(high), "picked %d %v", id, ok)
 	p, err := db.State.Outbox.Peek(t.Context(), server, id, 0, outbox.Limits{Blobs: true})
 	if err != nil || len(p.Batches) != 2 || p.Batches[0].Blob.Name != "a" || p.Stream.SessionID != "s9223372036854775815" {
 		t.Errorf("blobs %+v %v", p, err)
 	}
 	p, err = db.State.Outbox.Peek(t.Context(), server, id, 0, outbox.Limits{})
-	if err != nil || len(p.Batches) != 1 || p.Batches[0].Kind != outbox.Objects {
-		t.Errorf("lines %+v %v", p, err)
-	}
+	kit.Check(t, err == nil && len(p.Batches) == 1 && p.Batches[0].Kind == outbox.Objects, "lines %+v %v", p, err)
 	for _, q := range db.State.Outbox.Queued() {
-		if q.File == high && (q.Blobs != (q.Batches == 2) || q.Dest != server) {
-			t.Errorf("queued %+v", q)
-		}
+		kit.Check(t, q.File != high || q.Blobs == (q.Batches == 2) && q.Dest == server, "queued %+v", q)
 	}
 	u := db.State.Outbox.Usage()
-	if u.ByDest[server].Batches != 5 || u.Entries != 4 || u.ByDest[server].Raw != 40+4 || u.Batches != 5 {
-		t.Errorf("usage %+v", u)
-	}
+	kit.Check(t, u.ByDest[server].Batches == 5 && u.Entries == 4 && u.ByDest[server].Raw == 40+4 && u.Batches == 5,
+		"usage %+v", u)
 	kit.Equal(t, "entries wait", db.State.Outbox.QueuedEntries(high), 3)
 	settle := outbox.Settlement{Dest: server, Stream: uint64(high), Blobs: true, Seqs: seqs[:1], Gone: 1}
 	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{settle, settle}))
 	// What was not sent is forgotten, so that it is queued again should it be there after all.
-	if got := queuedNames(t, db, high); len(got) != 1 || got["ab"].Name == "" {
-		t.Errorf("queued %+v", got)
-	}
+	got := queuedNames(t, db, high)
+	kit.Check(t, len(got) == 1 && got["ab"].Name != "", "queued %+v", got)
 	letter := outbox.DeadLetter{Batch: p.Batches[0]}
 	p, _ = db.State.Outbox.Peek(t.Context(), server, uint64(high), 0, outbox.Limits{Blobs: true})
 	letter.Batch = p.Batches[0]
 	err = db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: uint64(high), Blobs: true, Seqs: seqs[1:], Dead: []outbox.DeadLetter{letter}}})
 	kit.Must(t, err)
-	if n, err := db.State.DeadLetters.Retry(t.Context(), []state.DeadKey{{Seq: seqs[1]}}); n != 1 || err != nil {
-		t.Errorf("retried %d %v", n, err)
-	}
-	if p, err := db.State.Outbox.Peek(t.Context(), server, uint64(high), 0, outbox.Limits{Blobs: true}); err != nil || len(p.Batches) != 1 || p.Batches[0].Blob.Name != "ab" {
-		t.Errorf("blobs %+v %v", p, err)
-	}
+	n, err := db.State.DeadLetters.Retry(t.Context(), []state.DeadKey{{Seq: seqs[1]}})
+	kit.Check(t, n == 1 && err == nil, "retried %d %v", n, err)
+	p, err = db.State.Outbox.Peek(t.Context(), server, uint64(high), 0, outbox.Limits{Blobs: true})
+	kit.Check(t, err == nil && len(p.Batches) == 1 && p.Batches[0].Blob.Name == "ab", "blobs %+v %v", p, err)
 }
 
 // Forgetting takes the rows of both queues, and what is remembered of them.
@@ -99,21 +89,16 @@ func TestDropTakesBlobs(t *testing.T) {
 	queueAttachments(t, db, 1, "a", "b")
 	queueAttachments(t, db, 2, "a")
 	dropped, err := db.State.Outbox.Drop(t.Context(), []tail.FileID{1})
-	if err != nil || dropped.Rows != 3 || dropped.Entries != 3 {
-		t.Errorf("dropped %+v %v", dropped, err)
-	}
-	if len(queuedNames(t, db, 1)) != 0 || len(queuedNames(t, db, 2)) != 1 {
-		t.Error("what is remembered of the wrong files was dropped")
-	}
+	kit.Check(t, err == nil && dropped.Rows == 3 && dropped.Entries == 3, "dropped %+v %v", dropped, err)
+	kit.Check(t, len(queuedNames(t, db, 1)) == 0 && len(queuedNames(t, db, 2)) == 1,
+		"what is remembered of the wrong files was dropped")
 	// A file with blobs waiting is kept.
 	kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{{Dest: server, Stream: 2, Seqs: []uint64{2}}}))
 	kit.Try(db.State.Files.Forget(t.Context(), []tail.FileID{1, 2})).Must(t)
-	if _, known, _ := db.State.Files.Routing(t.Context(), 2); !known {
-		t.Error("a file was forgotten whose blobs wait")
-	}
-	if _, known, _ := db.State.Files.Routing(t.Context(), 1); known {
-		t.Error("a file without rows was kept")
-	}
+	_, known, _ := db.State.Files.Routing(t.Context(), 2)
+	kit.Check(t, known, "a file was forgotten whose blobs wait")
+	_, known, _ = db.State.Files.Routing(t.Context(), 1)
+	kit.Check(t, !known, "a file without rows was kept")
 }
 
 func TestDropDestinations(t *testing.T) {
@@ -132,9 +117,8 @@ func TestDropDestinations(t *testing.T) {
 		t.Errorf("first rows %d %d", first(""), first(server))
 	}
 	dropped, err := db.State.Outbox.DropDestinations(t.Context(), []string{server, "https://never.example/"})
-	if err != nil || dropped != (state.Dropped{Rows: 3, Entries: 3, Dead: 1}) {
-		t.Errorf("dropped %+v %v", dropped, err)
-	}
+	kit.Check(t, err == nil && dropped == (state.Dropped{Rows: 3, Entries: 3, Dead: 1}), "dropped %+v %v", dropped,
+		err)
 	if u := db.State.Outbox.Usage(); u.Batches != 1 || u.Dead != 0 || first("") != seqs[2] || len(queuedNames(t, db, 1)) != 0 {
 		t.Errorf("usage %+v", u)
 	}
@@ -151,9 +135,8 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 	}
 	kit.Equal(t, "usage", db.State.Outbox.Usage().Batches, 1)
 	queueAttachments(t, db, 1, strings.Repeat("n", MaxAttachmentName))
-	if err := db.Attachments.Forget(t.Context(), server, 0); err != nil || len(queuedNames(t, db, 1)) != 0 {
-		t.Errorf("still remembered: %v", err)
-	}
+	err := db.Attachments.Forget(t.Context(), server, 0)
+	kit.Check(t, err == nil && len(queuedNames(t, db, 1)) == 0, "still remembered: %v", err)
 }
 
 // Files are queued with what is remembered of them, or not at all.

@@ -36,12 +36,9 @@ func listed(t testing.TB, db *DB, file tail.FileID) (ids []string) {
 	for more := true; more; {
 		var page []Checkpoint
 		var err error
-		if page, more, err = db.Checkpoints.List(t.Context(), file, len(ids), 2); err != nil {
-			t.Fatal(err)
-		}
-		if more && len(page) != 2 {
-			t.Fatalf("a page of %d with more behind it", len(page))
-		}
+		page, more, err = db.Checkpoints.List(t.Context(), file, len(ids), 2)
+		kit.Require(t, err == nil, "%v", err)
+		kit.Require(t, !more || len(page) == 2, "a page of %d with more behind it", len(page))
 		for _, c := range page {
 			ids = append(ids, c.ID)
 		}
@@ -65,12 +62,10 @@ func TestCheckpoints(t *testing.T) {
 	}
 	got, found, err := db.Checkpoints.Checkpoint(t.Context(), "cp-d")
 	old.File = 2
-	if diff := cmp.Diff(old, got, cmpopts.IgnoreUnexported(Checkpoint{})); err != nil || !found || diff != "" {
-		t.Errorf("found %v, err %v (-want +got):\n%s", found, err, diff)
-	}
-	if _, found, err := db.Checkpoints.Checkpoint(t.Context(), "cp-"); found || err != nil {
-		t.Errorf("found %v, err %v", found, err)
-	}
+	diff := cmp.Diff(old, got, cmpopts.IgnoreUnexported(Checkpoint{}))
+	kit.Check(t, err == nil && found && diff == "", "found %v, err %v (-want +got):\n%s", found, err, diff)
+	_, found, err = db.Checkpoints.Checkpoint(t.Context(), "cp-")
+	kit.Check(t, !found && err == nil, "found %v, err %v", found, err)
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{}})
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
 	kit.Equal(t, "after the drop", listed(t, db, 0), []string{"cp-d", "cp-e"})
@@ -97,9 +92,8 @@ func TestCheckpointsAreBounded(t *testing.T) {
 		}
 	}
 	list, _, err := db.Checkpoints.List(t.Context(), 0, 0, 2*checkpointsInAll)
-	if err != nil || len(list) != checkpointsInAll || list[len(list)-1].File != name(1) {
-		t.Errorf("%d are kept, err %v", len(list), err)
-	}
+	kit.Check(t, err == nil && len(list) == checkpointsInAll && list[len(list)-1].File == name(1),
+		"%d are kept, err %v", len(list), err)
 }
 
 func TestBudgets(t *testing.T) {
@@ -122,9 +116,8 @@ func TestBudgets(t *testing.T) {
 		return Compaction{At: milestone("", minute).At.UnixMilli(), Tokens: tokens}
 	}
 	want := map[string][]Compaction{"m": {at(2, 167_000), at(0, 90_000)}, "large": {at(4, 900_000)}}
-	if diff := cmp.Diff(want, db.Checkpoints.Budgets().Compactions); diff != "" {
-		t.Errorf("compactions (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, db.Checkpoints.Budgets().Compactions)
+	kit.Check(t, diff == "", "compactions (-want +got):\n%s", diff)
 	mustDerive(t, db, Derivation{File: 2, Checkpoints: []Checkpoint{compaction("cp-0", 5, 85_000, "m")}}) // there already
 	var later []Checkpoint
 	newest := []Compaction{at(2, 167_000)}
@@ -134,9 +127,8 @@ func TestBudgets(t *testing.T) {
 	}
 	before := db.Checkpoints.Budgets()
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: later})
-	if diff := cmp.Diff(want, before.Compactions); diff != "" {
-		t.Errorf("what was answered changes (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff(want, before.Compactions)
+	kit.Check(t, diff == "", "what was answered changes (-want +got):\n%s", diff)
 	want["m"] = newest
 	pin := func(model string, file tail.FileID, limit int64) {
 		t.Helper()
@@ -150,9 +142,8 @@ func TestBudgets(t *testing.T) {
 	check := func(db *DB, files map[tail.FileID]int64) {
 		t.Helper()
 		all := Budgets{Compactions: want, Models: map[string]int64{"m": 100_000}, Files: files}
-		if diff := cmp.Diff(all, db.Checkpoints.Budgets()); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		diff := cmp.Diff(all, db.Checkpoints.Budgets())
+		kit.Check(t, diff == "", "-want +got:\n%s", diff)
 	}
 	check(db, map[tail.FileID]int64{1: 90_000, 2: 80_000})
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
@@ -178,9 +169,7 @@ func TestNotices(t *testing.T) {
 			ids = append(ids, p.Checkpoint+p.Path)
 		}
 		mustDerive(t, db, Derivation{Told: told}, Derivation{Told: told})
-		if has(session) {
-			t.Error("there is something left")
-		}
+		kit.Check(t, !has(session), "there is something left")
 		return ids
 	}
 	printed := db.Notices.Of("s")[:1]
@@ -191,29 +180,22 @@ func TestNotices(t *testing.T) {
 	if list := db.Notices.Of("s"); len(list) != 2 || list[0].Printed != 7 || list[1].Printed != 0 || list[0].Seq >= list[1].Seq {
 		t.Errorf("one of two was printed: %+v", list)
 	}
-	if !has("s") || has("s3") || has("") {
-		t.Error("the memory is wrong about what is queued")
-	}
+	kit.Check(t, has("s") && !has("s3") && !has(""), "the memory is wrong about what is queued")
 	kit.Equal(t, "taken", take(db, "s"), []string{"cp-a", "a.md"})
-	if got := take(db, "s"); got != nil {
-		t.Errorf("taken twice: %v", got)
-	}
+	got := take(db, "s")
+	kit.Check(t, got == nil, "taken twice: %v", got)
 	// The same checkpoint again: its session was shown.
 	mustDerive(t, db, Derivation{File: 1, Checkpoints: []Checkpoint{milestone("cp-a", 1)}, Notices: []Notice{notice("s", "cp-a")}})
-	if got := take(db, "s"); got != nil {
-		t.Errorf("told twice: %v", got)
-	}
+	got = take(db, "s")
+	kit.Check(t, got == nil, "told twice: %v", got)
 	for i := range noticesPerSession + 3 {
 		mustDerive(t, db, Derivation{Notices: []Notice{notice("s", fmt.Sprint(i))}})
 	}
-	if got := take(db, "s"); len(got) != noticesPerSession || got[0] != "3" || got[19] != "22" {
-		t.Errorf("of too many: %v", got)
-	}
+	got = take(db, "s")
+	kit.Check(t, len(got) == noticesPerSession && got[0] == "3" && got[19] == "22", "of too many: %v", got)
 	mustDerive(t, db, Derivation{Notices: []Notice{notice("s1", "x")}}) // of the file's session
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))
-	if has("s1") || !has("s2") {
-		t.Error("a drop took too little, or too much")
-	}
+	kit.Check(t, !has("s1") && has("s2"), "a drop took too little, or too much")
 }
 
 // Notices of yesterday are not shown.
@@ -234,17 +216,13 @@ func TestNoticesExpire(t *testing.T) {
 	now := time.Now().Unix()
 	write(now-noticeLife-60, "old", "older")
 	has := func(session string) bool { return len(db.Notices.Of(session)) > 0 }
-	if has("old") {
-		t.Error("an old notice is offered")
-	}
+	kit.Check(t, !has("old"), "an old notice is offered")
 	var many []string
 	for i := range noticesInAll {
 		many = append(many, fmt.Sprint("many", i))
 	}
 	write(now, append(many, "last")...)
-	if has("many0") || !has("many1") || !has("last") {
-		t.Error("not the oldest went")
-	}
+	kit.Check(t, !has("many0") && has("many1") && has("last"), "not the oldest went")
 	db.memory.mu.Lock()
 	defer db.memory.mu.Unlock()
 	kit.Equal(t, "sessions are in memory", len(db.memory.notices), noticesInAll)

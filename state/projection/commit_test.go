@@ -56,23 +56,17 @@ func TestCommitContinues(t *testing.T) {
 		deriveAll(t, db, Derivation{File: 1, Projection: projectionAt(3), Batches: []outbox.Batch{beside}}),
 		deriveAll(t, db, Derivation{File: 1, Prev: placeAt(3), Projection: projectionAt(7)}),
 	} {
-		if errs[0] != nil {
-			t.Fatal(i, errs[0])
-		}
+		kit.Require(t, errs[0] == nil, "%v %v", i, errs[0])
 	}
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
-	if diff := cmp.Diff(*projectionAt(7), kept(t, db, 1)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(*projectionAt(7), kept(t, db, 1))
+	kit.Check(t, diff == "", "%v", diff)
 	rows := peek(t, db, 1, 0, outbox.Limits{Entries: 100}).Batches
-	if len(rows) != 2 || string(rows[1].Frame) != "check" || rows[1].Seq <= rows[0].Seq {
-		t.Fatalf("rows %+v", rows)
-	}
+	kit.Require(t, len(rows) == 2 && string(rows[1].Frame) == "check" && rows[1].Seq > rows[0].Seq, "rows %+v", rows)
 	settle(t, db, 1, rows[0].Seq)
-	if n := db.State.Outbox.QueuedEntries(1); n != 0 || db.State.Outbox.Usage().Batches != 1 {
-		t.Errorf("%d entries wait: a checkpoint is none", n)
-	}
+	n := db.State.Outbox.QueuedEntries(1)
+	kit.Check(t, n == 0 && db.State.Outbox.Usage().Batches == 1, "%d entries wait: a checkpoint is none", n)
 }
 
 // A derivation whose position was left by another is left out whole; the others in its call are not.
@@ -94,9 +88,8 @@ func TestCommitStale(t *testing.T) {
 			t.Errorf("%d: %v, want %v", i, errs[i], want)
 		}
 	}
-	if diff := cmp.Diff(*projectionAt(3), kept(t, db, 1)); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(*projectionAt(3), kept(t, db, 1))
+	kit.Check(t, diff == "", "%v", diff)
 	kit.Equal(t, "rows before", db.State.Outbox.Usage().Batches, before.Batches)
 	kit.Equal(t, "the one that was not stale is not kept", kept(t, db, 2).Place, placeAt(5))
 	if errs := deriveAll(t, db, Derivation{File: 1, Batches: row}); errs[0] != nil || db.State.Outbox.Usage().Batches != before.Batches+1 {
@@ -109,9 +102,8 @@ func TestCommitWithoutDestination(t *testing.T) {
 	db := open(t, state.Options{})
 	kit.Must(t, db.State.Files.Update(t.Context(), []tail.Tracked{tracked(1, tail.Cursor{})}))
 	errs := deriveAll(t, db, Derivation{File: 1, Projection: projectionAt(0), Batches: []outbox.Batch{{Kind: outbox.Documents, Frame: []byte("x")}}})
-	if errs[0] != nil || db.State.Outbox.Usage().Batches != 0 {
-		t.Errorf("%v, %d rows", errs[0], db.State.Outbox.Usage().Batches)
-	}
+	kit.Check(t, errs[0] == nil && db.State.Outbox.Usage().Batches == 0, "%v, %d rows", errs[0],
+		db.State.Outbox.Usage().Batches)
 }
 
 // Every step of Derive may fail; then nothing of it is there, and it can be done again.
@@ -129,16 +121,13 @@ func TestCommitFails(t *testing.T) {
 			d := []Derivation{{File: 1, Projection: projectionAt(4), Batches: []outbox.Batch{{Kind: outbox.Documents, Frame: []byte("x")}}}}
 			before := dump(t, db)
 			failing = true
-			if _, err := db.Commit(t.Context(), d); !errors.Is(err, errInjected) {
-				t.Fatal(err)
-			}
+			_, err := db.Commit(t.Context(), d)
+			kit.Require(t, errors.Is(err, errInjected), "%v", err)
 			failing = false
-			if diff := cmp.Diff(before, dump(t, db)); diff != "" {
-				t.Error(diff)
-			}
-			if errs := deriveAll(t, db, d...); errs[0] != nil || kept(t, db, 1).Place != placeAt(4) {
-				t.Errorf("again: %v", errs)
-			}
+			diff := cmp.Diff(before, dump(t, db))
+			kit.Check(t, diff == "", "%v", diff)
+			errs := deriveAll(t, db, d...)
+			kit.Check(t, errs[0] == nil && kept(t, db, 1).Place == placeAt(4), "again: %v", errs)
 		})
 	}
 }
@@ -154,26 +143,19 @@ func TestFoldsAreBounded(t *testing.T) {
 		u.Log = noise(5000) // does not compress
 		u.Cleared = int64(id)
 		deriveAll(t, db, Derivation{File: id, Projection: u})
-		if n := db.memory.foldBytes(); n > 64<<10 {
-			t.Fatalf("%d bytes after %d", n, id)
-		}
-		if len(kept(t, db, id).Fold) == 0 {
-			t.Fatalf("the newest, %d, lost its fold", id)
-		}
+		n := db.memory.foldBytes()
+		kit.Require(t, n <= 64<<10, "%d bytes after %d", n, id)
+		kit.Require(t, len(kept(t, db, id).Fold) != 0, "the newest, %d, lost its fold", id)
 	}
 	without := 0
 	for id := tail.FileID(1); id <= files; id++ {
 		u := kept(t, db, id)
-		if u.Place != placeAt(4) || u.Cleared != int64(id) {
-			t.Errorf("%d is at %+v", id, u)
-		}
+		kit.Check(t, u.Place == placeAt(4) && u.Cleared == int64(id), "%d is at %+v", id, u)
 		if len(u.Fold) == 0 {
 			without++
 		}
 	}
-	if without < files/2 || without == files {
-		t.Errorf("%d of %d have no fold", without, files)
-	}
+	kit.Check(t, without >= files/2 && without != files, "%d of %d have no fold", without, files)
 	want := db.memory.foldBytes()
 	closeNow(t, db)
 	if db = open(t, state.Options{Path: path}); db.memory.foldBytes() != want {
@@ -186,13 +168,11 @@ func TestDrop(t *testing.T) {
 	commit(t, db, advance(1, 0, 9, 50), advance(2, 0, 9, 50))
 	deriveAll(t, db, Derivation{File: 1, Projection: projectionAt(3)}, Derivation{File: 2, Projection: projectionAt(3)})
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1, 7}))
-	if _, known, _ := db.Sessions.Projection(t.Context(), 1); known {
-		t.Error("it is still there")
-	}
+	_, known, _ := db.Sessions.Projection(t.Context(), 1)
+	kit.Check(t, !known, "it is still there")
 	kit.Equal(t, "another one went with it", kept(t, db, 2).Place, placeAt(3))
-	if errs := deriveAll(t, db, Derivation{File: 1, Prev: placeAt(3), Projection: projectionAt(5)}); !errors.Is(errs[0], tail.ErrStale) {
-		t.Errorf("a late fold of it: %v", errs[0])
-	}
+	errs := deriveAll(t, db, Derivation{File: 1, Prev: placeAt(3), Projection: projectionAt(5)})
+	kit.Check(t, errors.Is(errs[0], tail.ErrStale), "a late fold of it: %v", errs[0])
 	settle(t, db, 2, peek(t, db, 2, 0, outbox.Limits{Entries: 100}).Batches[0].Seq)
 	kit.Try(db.State.Files.Forget(t.Context(), []tail.FileID{2})).Must(t)
 	kit.Equal(t, "bytes of files that are gone", db.memory.foldBytes(), 0)
@@ -215,10 +195,8 @@ func TestLagging(t *testing.T) {
 	for _, id := range ids {
 		got[id] = true
 	}
-	if diff := cmp.Diff(map[tail.FileID]bool{1: true, 3: true, 4: true}, got); diff != "" {
-		t.Error(diff)
-	}
-	if f, _, err := db.State.Files.Routing(t.Context(), 1); err != nil || !f.Watched || f.WatchedFrom != 40 || f.Compacted {
-		t.Errorf("%+v %v", f, err)
-	}
+	diff := cmp.Diff(map[tail.FileID]bool{1: true, 3: true, 4: true}, got)
+	kit.Check(t, diff == "", "%v", diff)
+	f, _, err := db.State.Files.Routing(t.Context(), 1)
+	kit.Check(t, err == nil && f.Watched && f.WatchedFrom == 40 && !f.Compacted, "%+v %v", f, err)
 }

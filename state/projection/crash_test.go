@@ -52,9 +52,7 @@ func TestKilledWhileCommitting(t *testing.T) {
 			checkCrashed(t, db, id+1, all[id+1])
 		}
 		closeNow(t, db)
-		if t.Failed() {
-			t.Fatalf("after kill %d", round+1)
-		}
+		kit.Require(t, !t.Failed(), "after kill %d", round+1)
 	}
 	t.Logf("%d kills: %v", kills, all)
 }
@@ -84,9 +82,7 @@ func runAndKill(t *testing.T, path string, lines int, all map[tail.FileID]said) 
 		all[id] = s
 	}
 	_ = cmd.Wait()
-	if cmd.ProcessState.Exited() {
-		t.Fatalf("child ended by itself: %v", cmd.ProcessState)
-	}
+	kit.Require(t, !cmd.ProcessState.Exited(), "child ended by itself: %v", cmd.ProcessState)
 }
 
 // checkCrashed checks one file: its rows follow on each other up to its cursor, and nothing committed is missing.
@@ -94,18 +90,14 @@ func checkCrashed(t *testing.T, db *DB, id tail.FileID, s said) {
 	t.Helper()
 	f, err := db.State.Files.Reload(t.Context(), id)
 	if err != nil {
-		if s.committed > 0 {
-			t.Errorf("file %d is gone: %v", id, err)
-		}
+		kit.Check(t, s.committed <= 0, "file %d is gone: %v", id, err)
 		return
 	}
 	u := kept(t, db, id)
-	if f.Cursor.Line < s.committed || u.Place.Line < s.derived || u.Place.Line > f.Cursor.Line {
-		t.Errorf("file %d: cursor at %d, folded to %d, it said %+v", id, f.Cursor.Line, u.Place.Line, s)
-	}
-	if u.Place.Line > 0 && string(u.Fold) != crashFrame(id, u.Place.Line) {
-		t.Errorf("file %d: the fold is not that of line %d", id, u.Place.Line)
-	}
+	kit.Check(t, f.Cursor.Line >= s.committed && u.Place.Line >= s.derived && u.Place.Line <= f.Cursor.Line,
+		"file %d: cursor at %d, folded to %d, it said %+v", id, f.Cursor.Line, u.Place.Line, s)
+	kit.Check(t, u.Place.Line <= 0 || string(u.Fold) == crashFrame(id, u.Place.Line),
+		"file %d: the fold is not that of line %d", id, u.Place.Line)
 	derived, next := int64(0), int64(-1)
 	for _, b := range peek(t, db, uint64(id), 0, outbox.Limits{Entries: 1 << 30}).Batches {
 		if b.Kind == outbox.Checkpoints {
@@ -116,23 +108,18 @@ func checkCrashed(t *testing.T, db *DB, id tail.FileID, s said) {
 		}
 		if next < 0 {
 			next = b.From.Line
-			if next > s.asked {
-				t.Errorf("file %d: rows begin at %d, settled at most up to %d", id, next, s.asked)
-			}
+			kit.Check(t, next <= s.asked, "file %d: rows begin at %d, settled at most up to %d", id, next, s.asked)
 		}
-		if b.From.Line != next || string(b.Frame) != crashFrame(id, b.From.Line) {
-			t.Errorf("file %d: row from %d, want %d, %d bytes", id, b.From.Line, next, len(b.Frame))
-		}
+		kit.Check(t, b.From.Line == next && string(b.Frame) == crashFrame(id, b.From.Line),
+			"file %d: row from %d, want %d, %d bytes", id, b.From.Line, next, len(b.Frame))
 		next = b.To.Line
 	}
 	kit.Equal(t, fmt.Sprintf("file %d: rows of … lines", id), derived, u.Place.Line)
-	if next < 0 && f.Cursor.Line > s.asked || next >= 0 && next != f.Cursor.Line {
-		t.Errorf("file %d: rows end at %d, cursor at %d, settled at most up to %d", id, next, f.Cursor.Line, s.asked)
-	}
+	kit.Check(t, (next >= 0 || f.Cursor.Line <= s.asked) && (next < 0 || next == f.Cursor.Line),
+		"file %d: rows end at %d, cursor at %d, settled at most up to %d", id, next, f.Cursor.Line, s.asked)
 	marks, err := db.State.Files.Marks(t.Context(), id)
-	if err != nil || int64(len(marks)) != f.Cursor.Line {
-		t.Errorf("file %d: %d marks for %d lines, %v", id, len(marks), f.Cursor.Line, err)
-	}
+	kit.Check(t, err == nil && int64(len(marks)) == f.Cursor.Line, "file %d: %d marks for %d lines, %v", id,
+		len(marks), f.Cursor.Line, err)
 }
 
 func crashFrame(id tail.FileID, line int64) string {

@@ -60,9 +60,8 @@ func TestDocuments(t *testing.T) {
 	}
 	events := outbox.Batch{Kind: outbox.Documents, Items: 1, Raw: 2, Frame: []byte("{}")}
 	for _, failing = range []string{"put document", "put batch", "commit"} {
-		if err := deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}); err == nil {
-			t.Errorf("a step that broke at %q is said to be durable", failing)
-		}
+		err := deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}})
+		kit.Check(t, err != nil, "a step that broke at %q is said to be durable", failing)
 		if got := documentsOf(t, db); len(got) != 0 || db.State.Outbox.Usage().Batches != 1 {
 			t.Errorf("broken at %q: %v and %d batches are kept", failing, got, db.State.Outbox.Usage().Batches)
 		}
@@ -74,20 +73,17 @@ func TestDocuments(t *testing.T) {
 	kit.Must(t, deriveOne(t, db, Derivation{File: 1, Documents: []Document{spec}, Batches: []outbox.Batch{events}}))
 	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{other, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}}}))
 	want := []Document{spec, {Session: "s1", Path: "한글.md", Linked: true, TooLarge: true}, other}
-	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
-		t.Errorf("documents (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, documentsOf(t, db))
+	kit.Check(t, diff == "", "documents (-want +got):\n%s", diff)
 	kit.Must(t, db.State.Compact(t.Context()))
 	closeNow(t, db)
 	db = open(t, opt)
-	if diff := cmp.Diff(want, documentsOf(t, db)); diff != "" {
-		t.Errorf("documents after a restart (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff(want, documentsOf(t, db))
+	kit.Check(t, diff == "", "documents after a restart (-want +got):\n%s", diff)
 	kit.Equal(t, "batches wait", db.State.Outbox.Usage().Batches, 2)
 	kit.Must(t, db.Drop(context.Background(), []tail.FileID{1}))
-	if diff := cmp.Diff([]Document{other}, documentsOf(t, db)); diff != "" {
-		t.Errorf("documents after a drop (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff([]Document{other}, documentsOf(t, db))
+	kit.Check(t, diff == "", "documents after a drop (-want +got):\n%s", diff)
 	kit.Must(t, db.Documents.Drop(t.Context(), "s10"))
 	kit.Equal(t, "are left", len(documentsOf(t, db)), 0)
 }
@@ -101,30 +97,25 @@ func TestIntroductions(t *testing.T) {
 		}
 	}
 	again, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Name: "another", Cwd: "/x", At: 99})
-	if want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10}); err != nil || again != want {
-		t.Errorf("a second introduction: %+v %v, want %+v", again, err, want)
-	}
+	want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10})
+	kit.Check(t, err == nil && again == want, "a second introduction: %+v %v, want %+v", again, err, want)
 	for _, x := range []struct{ untold, want bool }{{true, true}, {true, true}, {false, false}, {true, false}} {
 		i, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "told", Name: "n", Cwd: "/w", At: 100, Untold: x.untold})
 		kept, found, e := db.Introductions.Get(t.Context(), "told")
-		if err != nil || e != nil || !found || i != kept || kept.Untold != x.want {
-			t.Errorf("introduced with %v: %+v, and stored is %+v, %v, %v", x.untold, i, kept, err, e)
-		}
+		kit.Check(t, err == nil && e == nil && found && i == kept && kept.Untold == x.want,
+			"introduced with %v: %+v, and stored is %+v, %v, %v", x.untold, i, kept, err, e)
 	}
-	if again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", Untold: true}); err != nil || again.Untold {
-		t.Errorf("what an older version stored was told: %+v, %v", again, err)
-	}
+	again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", Untold: true})
+	kit.Check(t, err == nil && !again.Untold, "what an older version stored was told: %+v, %v", again, err)
 	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}))
 	kit.Must(t, db.Introductions.Forget(t.Context(), 35))
 	for session, want := range map[string]bool{"a": false, "b": true, "c": false, "d": true, "": false, "zz": false} {
-		if _, found, err := db.Introductions.Get(t.Context(), session); err != nil || found != want {
-			t.Errorf("introduction of %q: %v %v, want %v", session, found, err, want)
-		}
+		_, found, err := db.Introductions.Get(t.Context(), session)
+		kit.Check(t, err == nil && found == want, "introduction of %q: %v %v, want %v", session, found, err, want)
 	}
 	kit.Must(t, db.Documents.Drop(t.Context(), "d"))
-	if _, found, _ := db.Introductions.Get(t.Context(), "d"); found {
-		t.Error("an introduction outlives its session")
-	}
+	_, found, _ := db.Introductions.Get(t.Context(), "d")
+	kit.Check(t, !found, "an introduction outlives its session")
 }
 
 // What Claude asks for comes in the order of its lines, outlives a restart, and goes when it is done, or with its
@@ -141,18 +132,15 @@ func TestLinkRequests(t *testing.T) {
 	kit.Must(t, deriveOne(t, db, Derivation{File: 1, LinkRequests: []LinkRequest{asks[2], asks[1], asks[0]}, Documents: []Document{{Session: "s1", Path: "a"}}}))
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
-	if diff := cmp.Diff(asks, linkRequestsOf(t, db)); diff != "" {
-		t.Errorf("asks (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(asks, linkRequestsOf(t, db))
+	kit.Check(t, diff == "", "asks (-want +got):\n%s", diff)
 	done, never := asks[0], asks[0]
 	done.Done, never.Done, never.Line = true, true, 77
 	kit.Must(t, deriveOne(t, db, Derivation{LinkRequests: []LinkRequest{done, never}}))
-	if diff := cmp.Diff(asks[1:], linkRequestsOf(t, db)); diff != "" {
-		t.Errorf("asks (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff(asks[1:], linkRequestsOf(t, db))
+	kit.Check(t, diff == "", "asks (-want +got):\n%s", diff)
 	kit.Must(t, db.Documents.Drop(t.Context(), "s1"))
-	if diff := cmp.Diff(asks[2:], linkRequestsOf(t, db)); diff != "" {
-		t.Errorf("asks (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff(asks[2:], linkRequestsOf(t, db))
+	kit.Check(t, diff == "", "asks (-want +got):\n%s", diff)
 	kit.Equal(t, "is left", len(documentsOf(t, db)), 0)
 }

@@ -145,9 +145,8 @@ func checkMemory(t testing.TB, db *DB) {
 		t.Error(err)
 		return
 	}
-	if diff := cmp.Diff(describe(fresh), describe(db)); diff != "" {
-		t.Errorf("memory differs from the file (-file +memory):\n%s", diff)
-	}
+	diff := cmp.Diff(describe(fresh), describe(db))
+	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
 }
 
 // describe is what is in memory, in words.
@@ -193,17 +192,11 @@ func (f *fault) failEach(t *testing.T, step string, do func() error, look func()
 		f.called = 0
 		err := do()
 		if err == nil {
-			if f.call == 1 {
-				t.Fatalf("step %q was never reached", step)
-			}
-			if cmp.Equal(before, look()) {
-				t.Error("nothing was written in the end")
-			}
+			kit.Require(t, f.call != 1, "step %q was never reached", step)
+			kit.Check(t, !cmp.Equal(before, look()), "nothing was written in the end")
 			return
 		}
-		if !errors.Is(err, errInjected) {
-			t.Fatal(err)
-		}
+		kit.Require(t, errors.Is(err, errInjected), "%v", err)
 		if diff := cmp.Diff(before, look()); diff != "" {
 			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
 		}

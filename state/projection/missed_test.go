@@ -43,10 +43,8 @@ func TestMissedDocument(t *testing.T) {
 		kit.Must(t, db.State.Outbox.Settle(t.Context(), []outbox.Settlement{s}))
 	}
 	docs[0].Dest = ""
-	if diff := cmp.Diff(docs, documentsOf(t, db)); diff != "" {
-		t.Errorf("documents (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]MissedDocument{{session, "away", "aa"}}, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(docs, documentsOf(t, db))
+	kit.Check(t, diff == "", "documents (-want +got):\n%s", diff)
+	diff = cmp.Diff([]MissedDocument{{session, "away", "aa"}}, told)
+	kit.Check(t, diff == "", "told (-want +got):\n%s", diff)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -51,8 +52,6 @@ func TestAgentsEnd(t *testing.T) {
 			s = *restore(t, &s)
 		}
 		agents := s.Summary().Agents
-		if len(agents) != 1 || agents[0].Done != x.done {
-			t.Errorf("%s: %+v, want done %v", x.name, agents, x.done)
-		}
+		kit.Check(t, len(agents) == 1 && agents[0].Done == x.done, "%s: %+v, want done %v", x.name, agents, x.done)
 	}
 }

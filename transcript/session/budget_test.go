@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	. "github.com/ccship/ccship/transcript/session"
 )
 
@@ -38,8 +39,7 @@ func TestBudget(t *testing.T) {
 		{"the session's pin", "m", 0, 0, BudgetOptions{Pins: map[string]int64{"": 50 * k, "m": 60 * k}}, Budget{200 * k, 50 * k, ConfiguredBudget}},
 		{"another's pin", "m", 0, 0, BudgetOptions{Pins: map[string]int64{"n": 60 * k}}, Budget{200 * k, 167 * k, DefaultBudget}},
 	} {
-		if diff := cmp.Diff(tt.want, BudgetFor(tt.model, tt.most, tt.boundary, tt.options)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		diff := cmp.Diff(tt.want, BudgetFor(tt.model, tt.most, tt.boundary, tt.options))
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", tt.name, diff)
 	}
 }

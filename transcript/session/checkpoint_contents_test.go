@@ -34,15 +34,12 @@ func TestCheckpointContents(t *testing.T) {
 			"Answer: Answer 5. It is done.\nTools: Edit 2, Read 2",
 		ActiveFiles: []string{"/home/kim/shop/cart.go", "/home/kim/shop/tax.go"},
 	}
-	if len(k.checkpoints) != 1 {
-		t.Fatalf("%d marks", len(k.checkpoints))
-	}
+	kit.Require(t, len(k.checkpoints) == 1, "%d marks", len(k.checkpoints))
 	got := k.checkpoints[0]
 	kit.Equal(t, "context hash "+got.ContextHash, len(got.ContextHash), 16)
 	got.ContextHash = ""
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "-want +got:\n%s", diff)
 	d.add(d.leaf, `"type":"assistant","message":{"id":"s","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}`)
 	d.edit("Read", "/home/kim/shop/tax.go")
 	k.read(d, 8, len(d.lines))
@@ -70,9 +67,8 @@ func TestCheckpointSummary(t *testing.T) {
 	d.boundary("manual", 9000, 100)
 	d.edit("Read", "/a")
 	k = detect(d)
-	if got := k.detector.Current(&k.fold, TriggerManual, 0).Summary; !strings.HasSuffix(got, "Tools: Read 1") {
-		t.Errorf("after a compaction:\n%s", got)
-	}
+	got := k.detector.Current(&k.fold, TriggerManual, 0).Summary
+	kit.Check(t, strings.HasSuffix(got, "Tools: Read 1"), "after a compaction:\n%s", got)
 	d = newDialog()
 	d.prompt("only this")
 	k = detect(d)
@@ -99,24 +95,18 @@ func TestCheckpointSummaryIsBounded(t *testing.T) {
 		d.boundary("manual", 9000, 100)
 		k := detect(d)
 		for _, m := range k.checkpoints {
-			if strings.Contains(m.Summary, "\uFFFD") && utf8.ValidString(text) {
-				t.Errorf("%.10q: a character was cut in %q", text, m.Summary)
-			}
-			if strings.HasPrefix(text, "짧은") && !strings.Contains(m.Summary, "Answer: 짧은") {
-				t.Errorf("not from the beginning of a sentence: %q", m.Summary)
-			}
+			kit.Check(t, !strings.Contains(m.Summary, "\uFFFD") || !utf8.ValidString(text),
+				"%.10q: a character was cut in %q", text, m.Summary)
+			kit.Check(t, !strings.HasPrefix(text, "짧은") || strings.Contains(m.Summary, "Answer: 짧은"),
+				"not from the beginning of a sentence: %q", m.Summary)
 			if n := utf8.RuneCountInString(m.Summary); n > 1000 || !utf8.ValidString(m.Summary) {
 				t.Errorf("%.10q: a summary of %d characters, valid %v", text, n, utf8.ValidString(m.Summary))
 			}
 			kit.Has(t, fmt.Sprintf("%.10q: no tools in", text), m.Summary, "Tools: mcp__")
-			if len(m.ActiveFiles) > 20 {
-				t.Errorf("%d active files", len(m.ActiveFiles))
-			}
+			kit.Check(t, len(m.ActiveFiles) <= 20, "%d active files", len(m.ActiveFiles))
 		}
 		state, _ := k.detector.MarshalBinary()
-		if len(state) > 24<<10 {
-			t.Errorf("%.10q: a state of %d bytes", text, len(state))
-		}
+		kit.Check(t, len(state) <= 24<<10, "%.10q: a state of %d bytes", text, len(state))
 	}
 }
 
@@ -134,9 +124,8 @@ func TestContextHashByDefinition(t *testing.T) {
 	check := func(names ...string) {
 		t.Helper()
 		k := detect(d)
-		if got, want := k.detector.Current(&k.fold, TriggerManual, 0).ContextHash, of(names...); got != want {
-			t.Errorf("got %s, want %s of %q", got, want, names)
-		}
+		got, want := k.detector.Current(&k.fold, TriggerManual, 0).ContextHash, of(names...)
+		kit.Check(t, got == want, "got %s, want %s of %q", got, want, names)
 	}
 	check()
 	one := d.prompt("hello")
@@ -177,9 +166,8 @@ func TestContextHash(t *testing.T) {
 	plain := hash(three)
 	kit.Equal(t, "a copy in another session has another hash",
 		hash(func(d *dialog) { d.session = strings.Replace(session1, "1", "7", 1); three(d) }), plain)
-	if longer := hash(func(d *dialog) { three(d); d.prompt("more") }); longer == plain {
-		t.Error("a longer conversation has the same hash")
-	}
+	longer := hash(func(d *dialog) { three(d); d.prompt("more") })
+	kit.Check(t, longer != plain, "a longer conversation has the same hash")
 	rewound := hash(func(d *dialog) {
 		d.turn(1000)
 		d.turn(1000)
@@ -228,13 +216,11 @@ func TestDetectorState(t *testing.T) {
 	state, _ := k.detector.MarshalBinary()
 	for _, bad := range [][]byte{nil, {9}, state[:len(state)-1], append(slices.Clone(state), 0)} {
 		m := k.detector
-		if err := m.UnmarshalBinary(bad); err == nil {
-			t.Errorf("%.8q is taken", bad)
-		}
+		err := m.UnmarshalBinary(bad)
+		kit.Check(t, err != nil, "%.8q is taken", bad)
 		if fresh, _ := new(CheckpointDetector).MarshalBinary(); true {
-			if got, _ := m.MarshalBinary(); !slices.Equal(got, fresh) {
-				t.Errorf("%.8q leaves something behind", bad)
-			}
+			got, _ := m.MarshalBinary()
+			kit.Check(t, slices.Equal(got, fresh), "%.8q leaves something behind", bad)
 		}
 	}
 }
@@ -247,9 +233,8 @@ func TestCheckpointActiveFiles(t *testing.T) {
 	d.answer(140_000)
 	k := detect(d)
 	want := []string{"/home/kim/글 ü.md", "/home/kim/31mred.md"}
-	if len(k.checkpoints) != 1 || !slices.Equal(k.checkpoints[0].ActiveFiles, want) {
-		t.Errorf("%+v, want %q", k.checkpoints, want)
-	}
+	kit.Check(t, len(k.checkpoints) == 1 && slices.Equal(k.checkpoints[0].ActiveFiles, want), "%+v, want %q",
+		k.checkpoints, want)
 }
 
 // TestCheckpointOfCompactionWithoutNumbers takes the tokens from before the compaction, and learns no limit from it.

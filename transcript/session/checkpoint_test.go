@@ -106,9 +106,8 @@ func (k *detection) restart(t testing.TB) {
 	state, _ := k.detector.MarshalBinary()
 	var m CheckpointDetector
 	kit.Must(t, m.UnmarshalBinary(state))
-	if again, _ := m.MarshalBinary(); !slices.Equal(state, again) {
-		t.Fatal("decoded marks encode to other bytes")
-	}
+	again, _ := m.MarshalBinary()
+	kit.Require(t, slices.Equal(state, again), "decoded marks encode to other bytes")
 	k.detector = m
 }
 
@@ -276,9 +275,8 @@ func TestCheckpoints(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDialog()
 			tt.talk(d)
-			if got := detect(d).triggers(); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
+			got := detect(d).triggers()
+			kit.Check(t, got == tt.want, "got  %s\nwant %s", got, tt.want)
 			var pieces detection
 			for i := range d.lines {
 				pieces.read(d, i, i+1)
@@ -306,9 +304,8 @@ func TestCheckpointsWithKnownBudgets(t *testing.T) {
 		k.read(d, 0, 2)
 		k.fold.Budget = options
 		k.read(d, 2, len(d.lines))
-		if got, want := k.triggers(), "auto_90@91000"; got != want {
-			t.Errorf("%+v: got %q, want %q", options, got, want)
-		}
+		got, want := k.triggers(), "auto_90@91000"
+		kit.Check(t, got == want, "%+v: got %q, want %q", options, got, want)
 	}
 }
 

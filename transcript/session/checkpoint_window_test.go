@@ -1,6 +1,9 @@
 package session_test
 
-import "testing"
+import (
+	"github.com/ccship/ccship/e2e/kit"
+	"testing"
+)
 
 // TestCheckpointsOfWindows: what a transcript says of its windows and of results that were cleared makes no thresholds.
 func TestCheckpointsOfWindows(t *testing.T) {
@@ -35,9 +38,8 @@ func TestCheckpointsOfWindows(t *testing.T) {
 				pieces.read(d, i, i+1)
 				pieces.restart(t)
 			}
-			if got := pieces.triggers(); got != x.want {
-				t.Errorf("got  %s\nwant %s", got, x.want)
-			}
+			got := pieces.triggers()
+			kit.Check(t, got == x.want, "got  %s\nwant %s", got, x.want)
 		})
 	}
 }

@@ -64,9 +64,7 @@ func records(line []byte) []transcript.Record {
 func fixtures(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/derive/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
+	kit.Require(t, err == nil && len(files) != 0, "no fixtures: %v", err)
 	return files
 }
 
@@ -101,9 +99,8 @@ func golden(t *testing.T, file, got string) {
 		kit.Must(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want := kit.Try(os.ReadFile(file)).Must(t)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	diff := cmp.Diff(string(want), got)
+	kit.Check(t, diff == "", "%s (-want +got):\n%s", file, diff)
 }
 
 var eventNames = []string{
@@ -191,9 +188,8 @@ func TestDeriveInPieces(t *testing.T) {
 				for _, r := range records(line) {
 					want := append([]Event(nil), whole.Add(int64(i), r)...)
 					got := pieces.Add(int64(i), r)
-					if diff := cmp.Diff(want, append([]Event(nil), got...)); diff != "" {
-						t.Fatalf("line %d (-whole +in pieces):\n%s", i, diff)
-					}
+					diff := cmp.Diff(want, append([]Event(nil), got...))
+					kit.Require(t, diff == "", "line %d (-whole +in pieces):\n%s", i, diff)
 					for _, e := range want {
 						wholeLog.Add(e)
 						piecesLog.Add(e)
@@ -205,12 +201,10 @@ func TestDeriveInPieces(t *testing.T) {
 				kit.Must(t, log.UnmarshalBinary(state))
 				piecesLog = log
 			}
-			if diff := cmp.Diff(whole.Summary(), pieces.Summary()); diff != "" {
-				t.Errorf("summary (-whole +in pieces):\n%s", diff)
-			}
-			if diff := cmp.Diff(wholeLog.Messages(0, 0), piecesLog.Messages(0, 0)); diff != "" {
-				t.Errorf("messages (-whole +in pieces):\n%s", diff)
-			}
+			diff := cmp.Diff(whole.Summary(), pieces.Summary())
+			kit.Check(t, diff == "", "summary (-whole +in pieces):\n%s", diff)
+			diff = cmp.Diff(wholeLog.Messages(0, 0), piecesLog.Messages(0, 0))
+			kit.Check(t, diff == "", "messages (-whole +in pieces):\n%s", diff)
 		})
 	}
 }
@@ -221,9 +215,7 @@ func restore(t testing.TB, s *Fold) *Fold {
 	var out Fold
 	kit.Must(t, out.UnmarshalBinary(state))
 	again, _ := out.MarshalBinary()
-	if !bytes.Equal(state, again) {
-		t.Fatal("a decoded state encodes to other bytes")
-	}
+	kit.Require(t, bytes.Equal(state, again), "a decoded state encodes to other bytes")
 	return &out
 }
 
@@ -248,8 +240,7 @@ func TestTreeAgrees(t *testing.T) {
 			}
 		}
 		fromSession = slices.DeleteFunc(fromSession, func(r Rewind) bool { return undone[r.Number] })
-		if diff := cmp.Diff(fromSession, tree.Rewinds()); diff != "" {
-			t.Errorf("%s (-session +tree):\n%s", file, diff)
-		}
+		diff := cmp.Diff(fromSession, tree.Rewinds())
+		kit.Check(t, diff == "", "%s (-session +tree):\n%s", file, diff)
 	}
 }

@@ -87,12 +87,10 @@ func TestRewindShapes(t *testing.T) {
 			stored = Fold{}
 			kit.Must(t, stored.UnmarshalBinary(state))
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-		if diff := cmp.Diff(tt.want, again); diff != "" {
-			t.Errorf("%s, stored after each record (-want +got):\n%s", tt.name, diff)
-		}
+		diff := cmp.Diff(tt.want, got)
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", tt.name, diff)
+		diff = cmp.Diff(tt.want, again)
+		kit.Check(t, diff == "", "%s, stored after each record (-want +got):\n%s", tt.name, diff)
 	}
 }
 
@@ -150,12 +148,10 @@ func TestClearedContext(t *testing.T) {
 					epoch = e.Context.Epoch
 				}
 			}
-			if clears != tt.clears || (clears > 0) != (epoch > 0) && tt.back == nil {
-				t.Errorf("cleared %d times, epoch %d", clears, epoch)
-			}
-			if diff := cmp.Diff(tt.back, goneBackTo(events)); diff != "" {
-				t.Errorf("rewinds (-want +got):\n%s", diff)
-			}
+			kit.Check(t, clears == tt.clears && ((clears > 0) == (epoch > 0) || tt.back != nil),
+				"cleared %d times, epoch %d", clears, epoch)
+			diff := cmp.Diff(tt.back, goneBackTo(events))
+			kit.Check(t, diff == "", "rewinds (-want +got):\n%s", diff)
 			kit.Equal(t, "what was said before stays", tree.Abandoned(0) == 0, (tt.name != "the first prompt again"))
 			kit.Equal(t, "usage", s.Summary().Usage.Input, 5000)
 		})
@@ -179,9 +175,7 @@ func TestRewindOverThinnedTree(t *testing.T) {
 			found = e.Rewind
 		}
 	}
-	if found == nil || found.ToLine != 1 {
-		t.Errorf("the rewind is %+v", found)
-	}
+	kit.Check(t, found != nil && found.ToLine == 1, "the rewind is %+v", found)
 }
 
 // TestAnswersCountOnce repeats message ids far apart and across restarts: each counts once, with its largest output.
@@ -239,9 +233,8 @@ func TestProgressAnswers(t *testing.T) {
 		MessageID: "m1", RequestID: "r1", Model: "claude-haiku-4-5", UUID: "x", Line: 1, Sidechain: true,
 		Time: time.Date(2026, 8, 20, 9, 0, 5, 0, time.UTC), Usage: transcript.Usage{Input: 3, Output: 5, CacheRead: 7, CacheWrite1h: 20},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("samples (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "samples (-want +got):\n%s", diff)
 	if sum := s.Summary(); sum.Answers != 0 || sum.Usage != (transcript.Usage{}) || sum.Context.Known || sum.Model != "" {
 		t.Errorf("the session itself: %d answers, %+v, context %+v, model %q", sum.Answers, sum.Usage, sum.Context, sum.Model)
 	}
@@ -257,9 +250,8 @@ func TestCacheWrites(t *testing.T) {
 		`{"input_tokens":-5,"output_tokens":99999999999999999999}`: {},
 	} {
 		r := transcript.Parse([]byte(`{"type":"assistant","message":{"usage":` + usage + `}}`))
-		if r.Message.Usage == nil || *r.Message.Usage != want {
-			t.Errorf("%s is %+v, want %+v", usage, r.Message.Usage, want)
-		}
+		kit.Check(t, r.Message.Usage != nil && *r.Message.Usage == want, "%s is %+v, want %+v", usage, r.Message.Usage,
+			want)
 	}
 }
 
@@ -335,9 +327,8 @@ func TestRepeatedCalls(t *testing.T) {
 	} {
 		s.Add(int64(i), transcript.Parse([]byte(line)))
 	}
-	if sum := s.Summary(); sum.Tools != 1 || sum.Prompts != 0 {
-		t.Errorf("%d calls, %d prompts", sum.Tools, sum.Prompts)
-	}
+	sum := s.Summary()
+	kit.Check(t, sum.Tools == 1 && sum.Prompts == 0, "%d calls, %d prompts", sum.Tools, sum.Prompts)
 }
 
 // TestNewestAnswerGoesOn accepts better figures of the newest answer after a restart, but not of an older one.
@@ -359,16 +350,12 @@ func TestStateOfImplausibleTime(t *testing.T) {
 	var s Fold
 	s.Add(1, transcript.Parse([]byte(`{"type":"user","uuid":"u","timestamp":"9999-12-31T23:59:59.000Z"}`)))
 	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
-	if got := s.Summary().Ended; !got.Equal(last) {
-		t.Fatalf("ended %s", got)
-	}
+	got := s.Summary().Ended
+	kit.Require(t, got.Equal(last), "ended %s", got)
 	state, _ := s.MarshalBinary()
 	beyond := bytes.ReplaceAll(state, binary.AppendVarint(nil, last.UnixMicro()), binary.AppendVarint(nil, last.Add(time.Hour).UnixMicro()))
-	if bytes.Equal(beyond, state) {
-		t.Fatal("the state does not hold the time as it is expected to")
-	}
+	kit.Require(t, !bytes.Equal(beyond, state), "the state does not hold the time as it is expected to")
 	kit.Must(t, s.UnmarshalBinary(beyond))
-	if sum := s.Summary(); !sum.Started.IsZero() || !sum.Ended.IsZero() {
-		t.Errorf("from %s to %s, want no times", sum.Started, sum.Ended)
-	}
+	sum := s.Summary()
+	kit.Check(t, sum.Started.IsZero() && sum.Ended.IsZero(), "from %s to %s, want no times", sum.Started, sum.Ended)
 }

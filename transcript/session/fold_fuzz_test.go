@@ -31,9 +31,8 @@ func FuzzFold(f *testing.F) {
 			r := transcript.Parse(line)
 			copied := restore(t, &s)
 			events := s.Add(int64(i), r)
-			if diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...)); diff != "" {
-				t.Fatalf("line %d (-session +restored):\n%s", i, diff)
-			}
+			diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...))
+			kit.Require(t, diff == "", "line %d (-session +restored):\n%s", i, diff)
 			for _, e := range events {
 				log.Add(e)
 			}

@@ -31,9 +31,7 @@ func TestConfiguredLimits(t *testing.T) {
 	kit.Must(t, log.UnmarshalBinary(kept))
 	call(5)
 	messages := log.Messages(0, 0)
-	if len(messages) != 3 {
-		t.Fatalf("%d messages", len(messages))
-	}
+	kit.Require(t, len(messages) == 3, "%d messages", len(messages))
 	for _, m := range messages {
 		if string(m.ToolInput) != `{"x":"iiiii... (9 chars total)"}` || m.Output != "ooooooo... (9 chars total)" {
 			t.Errorf("input %s, output %q", m.ToolInput, m.Output)

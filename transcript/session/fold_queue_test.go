@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript/session"
 )
@@ -81,9 +82,8 @@ func TestQueue(t *testing.T) {
 					answer("end_turn")
 				}
 			}
-			if diff := cmp.Diff("prompt begin|"+x.want, strings.Join(got, "|")); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			diff := cmp.Diff("prompt begin|"+x.want, strings.Join(got, "|"))
+			kit.Check(t, diff == "", "-want +got:\n%s", diff)
 		})
 	}
 }
@@ -146,9 +146,8 @@ func TestTurnsOfOthers(t *testing.T) {
 		"background task One", "background task Two", "turn of 3s", "auto continuation Your limit has reset", "agent a1 half", "turn of 6s",
 		"Claude Code goes on", "turn of 0s",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "-want +got:\n%s", diff)
 	if sum := s.Summary(); sum.Prompts != 1 || sum.Turns != 6 || sum.Title != "check every hour" {
 		t.Errorf("%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
 	}

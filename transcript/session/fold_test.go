@@ -58,9 +58,7 @@ func TestFoldIsBounded(t *testing.T) {
 	largest := 0
 	for i := range lines {
 		for _, e := range s.Add(int64(i), transcript.Parse(c.next())) {
-			if e.Kind == RewindEvent {
-				t.Fatalf("line %d: a rewind", i)
-			}
+			kit.Require(t, e.Kind != RewindEvent, "line %d: a rewind", i)
 			log.Add(e)
 		}
 		if i%5000 == 0 {
@@ -68,19 +66,15 @@ func TestFoldIsBounded(t *testing.T) {
 			largest = max(largest, len(state))
 		}
 	}
-	if largest > 64<<10 {
-		t.Errorf("the state grew to %d bytes", largest)
-	}
+	kit.Check(t, largest <= 64<<10, "the state grew to %d bytes", largest)
 	sum := s.Summary()
 	got := []int64{sum.Prompts, sum.Answers, sum.Tools, sum.Turns, sum.Usage.Output}
-	if diff := cmp.Diff([]int64{lines / 4, lines / 2, lines / 4, lines / 4, lines}, got); diff != "" {
-		t.Errorf("prompts, answers, tools, turns, output (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff([]int64{lines / 4, lines / 2, lines / 4, lines / 4, lines}, got)
+	kit.Check(t, diff == "", "prompts, answers, tools, turns, output (-want +got):\n%s", diff)
 	kit.Equal(t, "the log has messages", log.Len(), DefaultLogSize)
 	restored := restore(t, &s)
-	if diff := cmp.Diff(sum, restored.Summary()); diff != "" {
-		t.Errorf("summary after restore (-want +got):\n%s", diff)
-	}
+	diff = cmp.Diff(sum, restored.Summary())
+	kit.Check(t, diff == "", "summary after restore (-want +got):\n%s", diff)
 }
 
 // TestFoldIgnoresOldCopies appends a history again that is much longer than the tree, as a compaction does.
@@ -101,12 +95,10 @@ func TestFoldIgnoresOldCopies(t *testing.T) {
 			t.Fatalf("the copy of line %d brought %+v", i, events[0])
 		}
 	}
-	if diff := cmp.Diff(want, s.Summary()); diff != "" {
-		t.Errorf("summary after copies (-want +got):\n%s", diff)
-	}
-	if events := s.Add(24_000, transcript.Parse(c.next())); len(events) == 0 {
-		t.Error("what came after the copies brought nothing")
-	}
+	diff := cmp.Diff(want, s.Summary())
+	kit.Check(t, diff == "", "summary after copies (-want +got):\n%s", diff)
+	events := s.Add(24_000, transcript.Parse(c.next()))
+	kit.Check(t, len(events) != 0, "what came after the copies brought nothing")
 }
 
 // TestRewindFarBack goes back behind what the tree has dropped: prompts and their parents are kept.
@@ -130,9 +122,8 @@ func TestRewindFarBack(t *testing.T) {
 			found = e.Rewind
 		}
 	}
-	if found == nil || found.ToLine != 399 || found.FromLine != 2999 || found.To != target {
-		t.Errorf("the rewind is %+v", found)
-	}
+	kit.Check(t, found != nil && found.ToLine == 399 && found.FromLine == 2999 && found.To == target,
+		"the rewind is %+v", found)
 }
 
 // TestTreeDeepChain walks a chain of 100 000 records from its end, with a loop at its root.
@@ -170,9 +161,7 @@ func TestRewindWaitsForParent(t *testing.T) {
 	s.Add(0, line("a", "", "user", "one"))
 	s.Add(1, line("b", "a", "assistant", "answer"))
 	for _, e := range s.Add(2, line("d", "c", "user", "two, edited")) {
-		if e.Kind == RewindEvent {
-			t.Fatal("decided without the parent")
-		}
+		kit.Require(t, e.Kind != RewindEvent, "decided without the parent")
 	}
 	s = *restore(t, &s)
 	var found *Rewind
@@ -181,9 +170,8 @@ func TestRewindWaitsForParent(t *testing.T) {
 			found = e.Rewind
 		}
 	}
-	if found == nil || found.Line != 2 || found.ToLine != 0 || found.To != "c" {
-		t.Errorf("the parent brought %+v", found)
-	}
+	kit.Check(t, found != nil && found.Line == 2 && found.ToLine == 0 && found.To == "c", "the parent brought %+v",
+		found)
 }
 
 // TestStateIsChecked decodes states that are not valid.
@@ -200,9 +188,8 @@ func TestStateIsChecked(t *testing.T) {
 	messages, _ := log.MarshalBinary()
 	for cut := range state {
 		var broken Fold
-		if err := broken.UnmarshalBinary(state[:cut]); !errors.Is(err, ErrState) {
-			t.Fatalf("a state cut at %d: %v", cut, err)
-		}
+		err := broken.UnmarshalBinary(state[:cut])
+		kit.Require(t, errors.Is(err, ErrState), "a state cut at %d: %v", cut, err)
 	}
 	for cut := range messages {
 		var broken Log
@@ -212,9 +199,8 @@ func TestStateIsChecked(t *testing.T) {
 	}
 	for _, bad := range [][]byte{nil, {99}, append(append([]byte{}, state...), 0)} {
 		fresh := Fold{Budget: BudgetOptions{Stated: 7}}
-		if err := fresh.UnmarshalBinary(bad); !errors.Is(err, ErrState) || fresh.Budget.Stated != 7 {
-			t.Errorf("%.8q: %v, budget %+v", bad, err, fresh.Budget)
-		}
+		err := fresh.UnmarshalBinary(bad)
+		kit.Check(t, errors.Is(err, ErrState) && fresh.Budget.Stated == 7, "%.8q: %v, budget %+v", bad, err, fresh.Budget)
 	}
 }
 
@@ -236,9 +222,8 @@ func TestLog(t *testing.T) {
 	}{
 		{2, 0, []string{"248", "249"}}, {2, 3, []string{"245", "246"}}, {2, 199, []string{"50"}}, {2, 200, nil}, {2, 1 << 30, nil},
 	} {
-		if diff := cmp.Diff(tt.want, texts(tt.limit, tt.offset)); diff != "" {
-			t.Errorf("limit %d, offset %d (-want +got):\n%s", tt.limit, tt.offset, diff)
-		}
+		diff := cmp.Diff(tt.want, texts(tt.limit, tt.offset))
+		kit.Check(t, diff == "", "limit %d, offset %d (-want +got):\n%s", tt.limit, tt.offset, diff)
 	}
 	if log.Len() != DefaultLogSize || len(texts(0, 0)) != DefaultLogSize {
 		t.Errorf("%d messages", log.Len())
@@ -285,9 +270,7 @@ func TestToolLimits(t *testing.T) {
 	kit.Equal(t, "of … outputs were told", told, outputs)
 	input := transcript.ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
 	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
-	if string(input) != want || !json.Valid(input) {
-		t.Errorf("input is %s", input)
-	}
+	kit.Check(t, string(input) == want && json.Valid(input), "input is %s", input)
 }
 
 // TestTitles: a session is called what a user named it, else as its plan, else as its first prompt that says something.

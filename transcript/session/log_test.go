@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -29,8 +30,6 @@ func TestForget(t *testing.T) {
 		for _, m := range l.messages {
 			got = append(got, m.Line)
 		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("forgetting %d, hidden %t, keeps %v, want %v", n, hidden, got, want)
-		}
+		kit.Require(t, slices.Equal(got, want), "forgetting %d, hidden %t, keeps %v, want %v", n, hidden, got, want)
 	}
 }

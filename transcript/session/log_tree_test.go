@@ -112,7 +112,6 @@ func TestCompactionWithoutFigures(t *testing.T) {
 	} {
 		s.Add(int64(i), transcript.Parse([]byte(line)))
 	}
-	if sum := s.Summary(); sum.Rewinds != 1 || sum.Context.Known {
-		t.Errorf("%d rewinds, context %+v", sum.Rewinds, sum.Context)
-	}
+	sum := s.Summary()
+	kit.Check(t, sum.Rewinds == 1 && !sum.Context.Known, "%d rewinds, context %+v", sum.Rewinds, sum.Context)
 }

@@ -151,9 +151,8 @@ func TestNoMessageIsLost(t *testing.T) {
 			}
 		}
 		text := joined(lines)
-		if queue > strings.Count(text, `"enqueue"`)+strings.Count(text, `"queued_command"`) {
-			t.Errorf("%s: %d prompts are not told", file, queue)
-		}
+		kit.Check(t, queue <= strings.Count(text, `"enqueue"`)+strings.Count(text, `"queued_command"`),
+			"%s: %d prompts are not told", file, queue)
 	}
 	t.Logf("%d messages, of which rewinds removed %d", said, left)
 }

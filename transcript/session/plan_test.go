@@ -3,6 +3,7 @@ package session_test
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -16,9 +17,8 @@ func TestPlanInNewTranscript(t *testing.T) {
 	other := `{"type":"user","uuid":"3","parentUuid":"2","origin":{"kind":"auto-continuation"},"message":{"content":"Go on"}}`
 	got := logged(t, []string{leftover, plan, below("1", answerText("2", "Done.")), other}, nil)
 	want := []string{"1 user Implement the following plan", "2 assistant Done.", "2 result", "3 message Go on"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
 }
 
 // TestImageInPrompt: an image is in the history, whether the prompt's text names it or not.
@@ -31,8 +31,7 @@ func TestImageInPrompt(t *testing.T) {
 		`"look at"`:       "0 user look at",
 	} {
 		got := logged(t, []string{`{"type":"user","uuid":"1","message":{"content":` + content + `}}`}, nil)
-		if diff := cmp.Diff([]string{want}, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", content, diff)
-		}
+		diff := cmp.Diff([]string{want}, got)
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", content, diff)
 	}
 }

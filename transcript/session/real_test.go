@@ -51,9 +51,7 @@ func TestRealTranscripts(t *testing.T) {
 		var made int64
 		for i, line := range lines {
 			for _, e := range s.Add(int64(i), transcript.Parse(line)) {
-				if e.Kind == RewindEvent {
-					t.Errorf("%s: line %d: a rewind, and there is none", name, i)
-				}
+				kit.Check(t, e.Kind != RewindEvent, "%s: line %d: a rewind, and there is none", name, i)
 				if _, due := marks.Add(&e, &s, false); due {
 					made++
 				}
@@ -64,9 +62,8 @@ func TestRealTranscripts(t *testing.T) {
 			sum.Prompts, sum.Answers, sum.Tools, sum.ToolErrors, sum.Compactions, sum.Usage.Input, sum.Usage.Output,
 			sum.Usage.CacheRead, sum.Usage.CacheWrite5m + sum.Usage.CacheWrite1h, made,
 		}
-		if diff := cmp.Diff(countNaively(lines), got); diff != "" {
-			t.Errorf("%s (-naive count +derived):\n%s", name, diff)
-		}
+		diff := cmp.Diff(countNaively(lines), got)
+		kit.Check(t, diff == "", "%s (-naive count +derived):\n%s", name, diff)
 	}
 }
 

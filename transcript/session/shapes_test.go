@@ -126,9 +126,7 @@ func shapeLines(records string) (lines []string) {
 
 // TestShapes finds the rewinds that a person sees, and no others, also when it is stored after every record.
 func TestShapes(t *testing.T) {
-	if len(shapes) < 44 {
-		t.Errorf("there are %d shapes", len(shapes))
-	}
+	kit.Check(t, len(shapes) >= 44, "there are %d shapes", len(shapes))
 	for _, tt := range shapes {
 		var s Fold
 		var back []string
@@ -145,8 +143,7 @@ func TestShapes(t *testing.T) {
 		}
 		kit.Equal(t, tt.name+": went back to", strings.Join(back, " "), tt.back)
 		kit.Equal(t, tt.name+": cleared times", len(s.Clears()), tt.clears)
-		if kept, seen := len(s.Rewinds()), strings.Count(tt.back, " ")+1-2*strings.Count(tt.back, "~"); tt.back != "" && kept != seen {
-			t.Errorf("%s: keeps %d rewinds, want %d", tt.name, kept, seen)
-		}
+		kept, seen := len(s.Rewinds()), strings.Count(tt.back, " ")+1-2*strings.Count(tt.back, "~")
+		kit.Check(t, tt.back == "" || kept == seen, "%s: keeps %d rewinds, want %d", tt.name, kept, seen)
 	}
 }

@@ -58,9 +58,8 @@ func TestQueuedPromptsStandWhereUsed(t *testing.T) {
 			strings.Contains(strings.Join(short(log), "\n"), "second"), (line >= 4))
 	})
 	want := []string{"0 user first", "1 assistant one", "3 assistant two", "4 user second", "5 assistant three", "6 result"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
 }
 
 // below gives a record a parent.
@@ -80,9 +79,8 @@ func TestQueuedPromptRecordedLater(t *testing.T) {
 		"attachment after":  {first, enqueue, remove, attachment, answer},
 		"attachment before": {first, enqueue, attachment, remove, answer},
 	} {
-		if diff := cmp.Diff([]string{"0 user first", "2 user second", "4 assistant two"}, logged(t, lines, nil)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		diff := cmp.Diff([]string{"0 user first", "2 user second", "4 assistant two"}, logged(t, lines, nil))
+		kit.Check(t, diff == "", "%s (-want +got):\n%s", name, diff)
 	}
 }
 
@@ -90,9 +88,8 @@ func TestQueuedPromptRecordedLater(t *testing.T) {
 func TestLongQueuedPrompt(t *testing.T) {
 	long := strings.Repeat("word ", 1000)
 	got := logged(t, []string{promptLine("1", "2.1.42", "x"), queueLine("enqueue", long, 1), queueLine("remove", "", 2)}, nil)
-	if want := "2 user " + strings.TrimSpace(long); len(got) != 2 || got[1] != want {
-		t.Errorf("messages: %.80q", got)
-	}
+	want := "2 user " + strings.TrimSpace(long)
+	kit.Check(t, len(got) == 2 && got[1] == want, "messages: %.80q", got)
 }
 
 // TestPlanAfterMetaRoot: the context was cleared too when Claude Code wrote a record of its own as the new root, before
@@ -131,9 +128,8 @@ func TestPlanAfterMetaRoot(t *testing.T) {
 			}
 			s = *restore(t, &s)
 		}
-		if cleared != tt.cleared || rewinds != 0 {
-			t.Errorf("%s: cleared %d times and %d rewinds, want %d and 0", tt.name, cleared, rewinds, tt.cleared)
-		}
+		kit.Check(t, cleared == tt.cleared && rewinds == 0, "%s: cleared %d times and %d rewinds, want %d and 0", tt.name,
+			cleared, rewinds, tt.cleared)
 	}
 }
 
@@ -148,9 +144,8 @@ func TestLogTellsTheStory(t *testing.T) {
 	}, nil)
 	want := []string{"0 user first", "1 assistant one", "2 interrupted", "2 result", "3 command /model opus", "4 compaction",
 		"5 cleared", "5 user do it"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("messages (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got)
+	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
 }
 
 // TestTurnTokensAreSplit: a turn's input is distinguished by what it costs.
@@ -165,9 +160,8 @@ func TestTurnTokensAreSplit(t *testing.T) {
 	list := log.Messages(0, 0)
 	m := list[len(list)-1]
 	want := transcript.Usage{Input: 6, Output: 4, CacheRead: 100, CacheWrite5m: 8, CacheWrite1h: 12}
-	if m.Kind != ResultMessage || m.Usage != want {
-		t.Errorf("the turn is %s with %+v, want %+v", m.Kind, m.Usage, want)
-	}
+	kit.Check(t, m.Kind == ResultMessage && m.Usage == want, "the turn is %s with %+v, want %+v", m.Kind, m.Usage,
+		want)
 }
 
 // TestLogSaysWhatItDropped: a log that is enlarged can say that a larger one would have kept more.
@@ -184,9 +178,7 @@ func TestLogSaysWhatItDropped(t *testing.T) {
 	if err := again.UnmarshalBinary(state); err != nil || !again.Truncated(4) || again.Truncated(3) {
 		t.Errorf("decoded: %v, %v %v", err, again.Truncated(4), again.Truncated(3))
 	}
-	if !again.Truncated(0) {
-		t.Error("the default size is larger")
-	}
+	kit.Check(t, again.Truncated(0), "the default size is larger")
 }
 
 // TestResultBeforeCall: a result may be written before its call. What the same answer said before the call stands
@@ -205,8 +197,7 @@ func TestResultBeforeCall(t *testing.T) {
 		{[]string{call, text, result}, []string{"0 user go", "1 tool_complete", "2 assistant I look."}},
 	} {
 		got := logged(t, append([]string{promptLine("1", "2.1.98", "go")}, x.lines...), nil)
-		if diff := cmp.Diff(x.want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+		diff := cmp.Diff(x.want, got)
+		kit.Check(t, diff == "", "-want +got:\n%s", diff)
 	}
 }

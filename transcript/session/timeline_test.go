@@ -150,9 +150,8 @@ func TestDurations(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			if got := x.of.moments(); got != x.want {
-				t.Errorf("got\n%s\nwant\n%s", got, x.want)
-			}
+			got := x.of.moments()
+			kit.Check(t, got == x.want, "got\n%s\nwant\n%s", got, x.want)
 		})
 	}
 }
@@ -175,17 +174,15 @@ func TestKinds(t *testing.T) {
 		call(84, "c", "Bash", `{"command":"git push"}`).result(85, "c", "ok", false, `{"gitOperation":{"push":{"branch":"main"}}}`)
 	want := "0 prompt go took 42s may wait\n1 agent Find callers took 40s may wait\n4 command /model x\n5 compaction auto took 4.2s\n" +
 		"6 prompt again took 1s\n7 interrupt interrupted by the user\n8 prompt third took 1s\n9 error API Error: 529\n11 commit c0ffee1"
-	if got := s.moments(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	got := s.moments()
+	kit.Check(t, got == want, "got\n%s\nwant\n%s", got, want)
 	var r TimelineReader
 	for i, l := range s.lines {
 		r.Line(int64(i), []byte(l))
 	}
 	list := r.Moments()
-	if a := list[1]; a.Agent != "a0" || a.Tool != "Explore" || a.Turn != 1 {
-		t.Errorf("agent is %+v", a)
-	}
+	a := list[1]
+	kit.Check(t, a.Agent == "a0" && a.Tool == "Explore" && a.Turn == 1, "agent is %+v", a)
 	if c := list[3]; c.Before != 167000 || c.After != 9000 || !c.At.Equal(start.Add(55800*time.Millisecond)) {
 		t.Errorf("compaction is %+v", c)
 	}
@@ -198,9 +195,8 @@ func TestRewind(t *testing.T) {
 	s.lines = append(s.lines, `{"uuid":"r","parentUuid":"u1","sessionId":"S","timestamp":"2026-11-02T09:01:00.000Z","type":"user","message":{"role":"user","content":"two, better"}}`)
 	kit.Has(t, "got", s.moments(), "4 rewind back to line 2")
 	s.lines = append(s.lines, `{"uuid":"x","parentUuid":"u3","sessionId":"S","timestamp":"2026-11-02T09:02:00.000Z","type":"assistant","message":{"id":"mx","role":"assistant","model":"claude-x","content":[{"type":"text","text":"goes on"}]}}`)
-	if got := s.moments(); strings.Contains(got, "rewind") {
-		t.Errorf("two writers:\n%s", got)
-	}
+	got := s.moments()
+	kit.Check(t, !strings.Contains(got, "rewind"), "two writers:\n%s", got)
 }
 
 // TestInPieces: a Builder that continues from the state of another comes to the same, and its state is bounded.
@@ -247,12 +243,9 @@ func TestInPieces(t *testing.T) {
 	if a, b := timelineList(whole), timelineList(pieces); a != b || len(whole) < 30*30 {
 		t.Errorf("%d moments at once, %d in pieces; equal: %t", len(whole), len(pieces), a == b)
 	}
-	if most > 64<<10 {
-		t.Errorf("a state has %d bytes", most)
-	}
-	if err := new(TimelineBuilder).UnmarshalBinary([]byte("\x01\x02")); err == nil {
-		t.Error("damaged state is taken")
-	}
+	kit.Check(t, most <= 64<<10, "a state has %d bytes", most)
+	err := new(TimelineBuilder).UnmarshalBinary([]byte("\x01\x02"))
+	kit.Check(t, err != nil, "damaged state is taken")
 }
 
 func timelineList(all map[string]Moment) string {
@@ -296,18 +289,14 @@ func TestRealTimelines(t *testing.T) {
 			n++
 		}
 		for _, m := range r.Moments() {
-			if m.Took < 0 || m.Waited < 0 || m.Line < 0 || m.Line >= n {
-				t.Errorf("%s: %+v", path, m)
-			}
+			kit.Check(t, m.Took >= 0 && m.Waited >= 0 && m.Line >= 0 && m.Line < n, "%s: %+v", path, m)
 			if m.Kind == TimelinePrompt && records[m.Took] {
 				stated++
 			}
 		}
 		return nil
 	})
-	if err != nil || sessions < 20 || stated < 20 {
-		t.Error(err, sessions, stated)
-	}
+	kit.Check(t, err == nil && sessions >= 20 && stated >= 20, "%v %v %v", err, sessions, stated)
 }
 
 // TestRefusedLink: what ccship did not link is not linked in the timeline, although Claude's tool said so.
@@ -322,7 +311,6 @@ func TestRefusedLink(t *testing.T) {
 	s.add(2, `"type":"attachment","attachment":{"type":"hook_additional_context","content":[`+
 		`"[Document not linked]\n- b: c.md: it is too large; split it\n[Document linked]\n- a.md"]}`)
 	const want = "0 prompt go running\n2 document linked a.md\n4 document not linked b: c.md: it is too large; split it"
-	if got := s.moments(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	got := s.moments()
+	kit.Check(t, got == want, "got\n%s\nwant\n%s", got, want)
 }

@@ -66,12 +66,10 @@ func TestRoundTrip(t *testing.T) {
 		want := some()[:n]
 		b := build(t, c, want)
 		got, err := opened(c, b)
-		if err != nil || !slices.EqualFunc(got, want, same) {
-			t.Errorf("%d lines came back as %d others: %v", n, len(got), err)
-		}
-		if b.First != 7 || b.Last != want[n-1].Index || b.Lines != int64(n) {
-			t.Errorf("the block of %d lines is from %d to %d, with %d", n, b.First, b.Last, b.Lines)
-		}
+		kit.Check(t, err == nil && slices.EqualFunc(got, want, same), "%d lines came back as %d others: %v", n, len(got),
+			err)
+		kit.Check(t, b.First == 7 && b.Last == want[n-1].Index && b.Lines == int64(n),
+			"the block of %d lines is from %d to %d, with %d", n, b.First, b.Last, b.Lines)
 	}
 }
 
@@ -81,9 +79,8 @@ func TestRefuses(t *testing.T) {
 		"nothing": nil, "twice": {{Index: 1}, {Index: 1}}, "descending": {{Index: 2}, {Index: 1}},
 		"negative": {{Index: -1}}, "unknown kind": {{Kind: 4}},
 	} {
-		if _, err := c.Build(lines); err == nil {
-			t.Errorf("%s: a block was built", name)
-		}
+		_, err := c.Build(lines)
+		kit.Check(t, err != nil, "%s: a block was built", name)
 	}
 }
 
@@ -105,9 +102,8 @@ func TestDamage(t *testing.T) {
 			*p = bytes.Clone(*p)
 			(*p)[i] ^= 1 << (i % 8)
 			whole(x, fmt.Sprintf("%s, byte %d", name, i))
-			if _, err := x.Index(); name == "header" && !errors.Is(err, errDamaged) {
-				t.Errorf("header, byte %d: its index was read: %v", i, err)
-			}
+			_, err := x.Index()
+			kit.Check(t, name != "header" || errors.Is(err, errDamaged), "header, byte %d: its index was read: %v", i, err)
 			x = b
 			*at(&x) = (*at(&b))[:i]
 			whole(x, fmt.Sprintf("%s, cut to %d", name, i))
@@ -143,18 +139,14 @@ func TestCut(t *testing.T) {
 			for _, l := range piece {
 				size += len(l.Raw)
 			}
-			if len(piece) == 0 || len(piece) > 1 && size > 2*blockSize+largest {
-				t.Fatalf("round %d: a piece of %d lines has %d bytes", round, len(piece), size)
-			}
+			kit.Require(t, len(piece) != 0 && (len(piece) <= 1 || size <= 2*blockSize+largest),
+				"round %d: a piece of %d lines has %d bytes", round, len(piece), size)
 			all = append(all, piece...)
 		}
-		if !slices.EqualFunc(all, lines, same) {
-			t.Fatalf("round %d: the pieces are not the lines", round)
-		}
+		kit.Require(t, slices.EqualFunc(all, lines, same), "round %d: the pieces are not the lines", round)
 	}
-	if got := cutBlock([]Line{{Raw: make([]byte, 3*blockSize)}, {Index: 1, Raw: []byte("x")}}); len(got) > 2 {
-		t.Errorf("%d pieces of two lines", len(got))
-	}
+	got := cutBlock([]Line{{Raw: make([]byte, 3*blockSize)}, {Index: 1, Raw: []byte("x")}})
+	kit.Check(t, len(got) <= 2, "%d pieces of two lines", len(got))
 }
 
 // FuzzOpen: no bytes make the codec panic or give lines that were not put in.
@@ -171,9 +163,8 @@ func FuzzOpen(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if want := some()[:3]; !slices.EqualFunc(got, want, same) {
-			t.Errorf("the hash is right, and the lines are %v", got)
-		}
+		want := some()[:3]
+		kit.Check(t, slices.EqualFunc(got, want, same), "the hash is right, and the lines are %v", got)
 	})
 }
 
@@ -191,8 +182,7 @@ func FuzzLines(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got, err := opened(c, b); err != nil || !slices.EqualFunc(got, lines, same) {
-			t.Errorf("%v came back as %v: %v", lines, got, err)
-		}
+		got, err := opened(c, b)
+		kit.Check(t, err == nil && slices.EqualFunc(got, lines, same), "%v came back as %v: %v", lines, got, err)
 	})
 }

@@ -2,6 +2,7 @@ package lines
 
 import (
 	"context"
+	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,16 +52,13 @@ func TestLookups(t *testing.T) {
 					case ok && v[1] < least:
 						t.Errorf("%s: %d was answered by a statement that began before it", name, n/2)
 					}
-					if took := time.Since(began); took > c.wait {
-						t.Errorf("%s: waited %s", name, took)
-					}
+					took := time.Since(began)
+					kit.Check(t, took <= c.wait, "%s: waited %s", name, took)
 				})
 				<-time.After(c.every)
 			}
 			all.Wait()
-			if statements > c.statements {
-				t.Errorf("%s: %d statements", name, statements)
-			}
+			kit.Check(t, statements <= c.statements, "%s: %d statements", name, statements)
 		})
 	}
 }
@@ -83,9 +81,8 @@ func TestLookupLeft(t *testing.T) {
 				ctx = gone
 			}
 			all.Go(func() {
-				if v, ok, err := l.Find(ctx, n); ctx != gone && (v != n || !ok || err != nil) {
-					t.Errorf("%d: %d, %t, %v", n, v, ok, err)
-				}
+				v, ok, err := l.Find(ctx, n)
+				kit.Check(t, ctx == gone || v == n && ok && err == nil, "%d: %d, %t, %v", n, v, ok, err)
 			})
 			if n == 90 {
 				cancel()

@@ -53,9 +53,7 @@ func gateway(t *testing.T, program string) string {
 			_ = answer.Body.Close()
 			return "s3://bucket/ccship?lookup=path&region=us-east-1&endpoint=http://" + address
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the S3 server does not answer: %v", err)
-		}
+		kit.Require(t, !time.Now().After(end), "the S3 server does not answer: %v", err)
 		<-time.After(20 * time.Millisecond)
 	}
 }
@@ -71,18 +69,15 @@ func contract(t *testing.T, at string) {
 		for range 2 {
 			kit.Must(t, s.Put(ctx, name, data))
 		}
-		if got, err := s.Get(ctx, name, int64(len(data))+1); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%s has %d bytes, want %d: %v", name, len(got), len(data), err)
-		}
+		got, err := s.Get(ctx, name, int64(len(data))+1)
+		kit.Check(t, err == nil && bytes.Equal(got, data), "%s has %d bytes, want %d: %v", name, len(got), len(data), err)
 	}
-	if got, err := s.Get(ctx, "id/1/s2/B", 5); err != nil || string(got) != "01234" {
-		t.Errorf("cut to 5 bytes: %q, %v", got, err)
-	}
+	got, err := s.Get(ctx, "id/1/s2/B", 5)
+	kit.Check(t, err == nil && string(got) == "01234", "cut to 5 bytes: %q, %v", got, err)
 	kit.Must(t, s.Delete(ctx, "id/1/s2/A"))
 	kit.Err(t, "after it was removed", errNoObject)(s.Get(ctx, "id/1/s2/A", 9))
-	if got, err := s.Get(ctx, "id/1/s2/B", 1); err != nil || len(got) != 1 {
-		t.Errorf("its neighbour: %v", err)
-	}
+	got, err = s.Get(ctx, "id/1/s2/B", 1)
+	kit.Check(t, err == nil && len(got) == 1, "its neighbour: %v", err)
 	for _, name := range []string{"id/1/s2/B", "id/1/f2/A"} {
 		kit.Should(t, s.Delete(ctx, name))
 	}

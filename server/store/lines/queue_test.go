@@ -64,9 +64,8 @@ func TestCrowd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			groups, most, slowest := puts(t, c.writers, 300, c.bytes, c.every, c.writes)
-			if groups > c.groups || most > c.most || slowest > c.wait {
-				t.Errorf("%s: %d groups, %d at once, the slowest waited %s", name, groups, most, slowest)
-			}
+			kit.Check(t, groups <= c.groups && most <= c.most && slowest <= c.wait,
+				"%s: %d groups, %d at once, the slowest waited %s", name, groups, most, slowest)
 		})
 	}
 }
@@ -98,9 +97,8 @@ func TestFewCallers(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("%d writers: 4000 batches of 1.1 ms took four callers %s", writers, took)
-			}
+			took := time.Since(began)
+			kit.Check(t, took <= 3*time.Second, "%d writers: 4000 batches of 1.1 ms took four callers %s", writers, took)
 		})
 	}
 }
@@ -144,16 +142,13 @@ func TestPanic(t *testing.T) {
 			go func() {
 				defer func() { ended <- recover() != nil }()
 				err := q.Put(t.Context(), &server.Batch{}, nil, func([]*Job) { panic("a mistake") })
-				if err == nil {
-					t.Error("what was not written is said to be")
-				}
+				kit.Check(t, err != nil, "what was not written is said to be")
 			}()
 		}
 		synctest.Wait()
 		<-q.Lead
-		if first := <-ended; first == <-ended {
-			t.Error("not one of two panicked")
-		}
+		first := <-ended
+		kit.Check(t, first != <-ended, "not one of two panicked")
 		kit.Should(t, q.Put(t.Context(), &server.Batch{}, nil, func(g []*Job) { AnswerAll(g, nil) }))
 	})
 }

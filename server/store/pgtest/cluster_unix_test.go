@@ -31,9 +31,8 @@ func TestLife(t *testing.T) {
 // TestShared: databases of one cluster know nothing of each other.
 func TestShared(t *testing.T) {
 	c := pgtest.Shared(t)
-	if a, b := c.Database(t), pgtest.Shared(t).Database(t); a == b {
-		t.Errorf("one database twice: %s", a)
-	}
+	a, b := c.Database(t), pgtest.Shared(t).Database(t)
+	kit.Check(t, a != b, "one database twice: %s", a)
 	for setting, want := range map[string]string{"listen_addresses": "", "server_encoding": "UTF8"} {
 		kit.Equal(t, setting, c.Exec(t, "postgres", "SHOW "+setting), want)
 	}

@@ -32,9 +32,8 @@ func TestPostgresWaitsForItsDisk(t *testing.T) {
 	}
 	for setting, want := range map[string]string{"synchronous_commit": "on", "fsync": "on"} {
 		var got string
-		if err := s.pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
-		}
+		err := s.pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&got)
+		kit.Check(t, err == nil && got == want, "%s is %q (%v), want %q", setting, got, err, want)
 	}
 	kit.Has(t, "no word about fsync = off", strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"),
 		"fsync")
@@ -49,9 +48,8 @@ func TestPostgresUnconfirmed(t *testing.T) {
 	kit.Must(t, s.Put(t.Context(), pgBatch("before", "x")))
 	kit.Must(t, c.Configure("synchronous_standby_names = 'nobody'"))
 	waitUntil(t, "the setting is in force", func() bool { return c.Exec(t, "postgres", "SHOW synchronous_standby_names") == "nobody" })
-	if err := s.Put(t.Context(), pgBatch("given up", "x")); err == nil {
-		t.Error("Put gave up waiting, and says that it is stored")
-	}
+	err := s.Put(t.Context(), pgBatch("given up", "x"))
+	kit.Check(t, err != nil, "Put gave up waiting, and says that it is stored")
 	s.patience = pgPatience
 	answer := make(chan error, 1)
 	go func() { answer <- s.Put(t.Context(), pgBatch("cancelled", "x")) }()
@@ -75,9 +73,8 @@ func TestPostgresGone(t *testing.T) {
 	s := openPg(t, c.Database(t))
 	s.patience = 300 * time.Millisecond
 	kit.Must(t, c.Stop("immediate"))
-	if err := s.Put(t.Context(), pgBatch("s", "x")); err == nil || strings.Contains(err.Error(), "\n") {
-		t.Errorf("without a database: %v", err)
-	}
+	err := s.Put(t.Context(), pgBatch("s", "x"))
+	kit.Check(t, err != nil && !strings.Contains(err.Error(), "\n"), "without a database: %v", err)
 	kit.Must(t, c.Start())
 	s.patience = pgPatience
 	kit.Should(t, s.Put(t.Context(), pgBatch("s", "x")))
@@ -86,9 +83,7 @@ func TestPostgresGone(t *testing.T) {
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
+		kit.Require(t, !time.Now().After(end), "never: %s", what)
 		select {
 		case <-t.Context().Done():
 		case <-time.After(10 * time.Millisecond):

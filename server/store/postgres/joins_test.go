@@ -123,9 +123,7 @@ func TestJoinsByOwner(t *testing.T) {
 			}
 		}
 	}
-	if n < 100 {
-		t.Errorf("only %d statements were found", n)
-	}
+	kit.Check(t, n >= 100, "only %d statements were found", n)
 }
 
 // source is Go code with statements.

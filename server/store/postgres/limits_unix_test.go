@@ -25,9 +25,8 @@ func TestForgetHoldsUpNobody(t *testing.T) {
 	s := openPg(t, at)
 	put := func(session string) {
 		t.Helper()
-		if err := s.Put(t.Context(), pgBatch(session, "x")); err != nil {
-			t.Fatalf("%s: %v", session, err)
-		}
+		err := s.Put(t.Context(), pgBatch(session, "x"))
+		kit.Require(t, err == nil, "%s: %v", session, err)
 	}
 	put("gone")
 	u := kit.Try(url.Parse(at)).Must(t)

@@ -40,9 +40,8 @@ func TestReplica(t *testing.T) {
 	}
 	for range 20 { // whatever the replica has by now
 		put()
-		if n, _ := sees(ann); n != stored {
-			t.Fatalf("ann stored %d sessions and sees %d", stored, n)
-		}
+		n, _ := sees(ann)
+		kit.Require(t, n == stored, "ann stored %d sessions and sees %d", stored, n)
 	}
 	two.Exec(t, "postgres", "SELECT pg_wal_replay_pause()")
 	put()
@@ -50,20 +49,17 @@ func TestReplica(t *testing.T) {
 		t.Errorf("of %d sessions ann sees %d beside a replica that stands still; it answered: %v", stored, n, by)
 	}
 	waitUntil(t, "nobody is answered by a replica that stands still", func() bool { _, by := sees(ben); return !by })
-	if n, _ := sees(ben); n != stored {
-		t.Errorf("ben sees %d of %d sessions", n, stored)
-	}
+	n, _ := sees(ben)
+	kit.Check(t, n == stored, "ben sees %d of %d sessions", n, stored)
 	two.Exec(t, "postgres", "SELECT pg_wal_replay_resume()")
 	waitUntil(t, "the replica answers ann again", func() bool { _, by := sees(ann); return by })
-	if n, _ := sees(ann); n != stored {
-		t.Errorf("ann sees %d of %d sessions", n, stored)
-	}
+	n, _ = sees(ann)
+	kit.Check(t, n == stored, "ann sees %d of %d sessions", n, stored)
 	kit.Must(t, two.Kill())
 	put()
 	for _, user := range []int64{ann, ben} {
-		if n, _ := sees(user); n != stored && user == ann {
-			t.Errorf("without the replica %d of %d sessions are seen", n, stored)
-		}
+		n, _ := sees(user)
+		kit.Check(t, n == stored || user != ann, "without the replica %d of %d sessions are seen", n, stored)
 	}
 	waitUntil(t, "the primary answers everybody", func() bool { n, by := sees(ben); return n == stored && !by })
 }

@@ -238,15 +238,11 @@ func TestOrder(t *testing.T) {
 				if !more {
 					break
 				}
-				if int64(k) <= before {
-					t.Fatalf("gram %x follows %x", k, before)
-				}
+				kit.Require(t, int64(k) > before, "gram %x follows %x", k, before)
 				before = int64(k)
 			}
 		}
-		if n < 10_000 {
-			t.Errorf("%d grams", n)
-		}
+		kit.Check(t, n >= 10_000, "%d grams", n)
 		for _, x := range texts {
 			c := []rune(x.folded)
 			complete(t, s, texts, []string{string(c[7:10]), string(c[len(c)-2:])})
@@ -263,9 +259,8 @@ func TestFew(t *testing.T) {
 	texts[500].folded += " xylophone"
 	s := build(t, texts)
 	for _, n := range []string{"xylophone", "xy", "number 77"} {
-		if got := s.candidates(t, planOf([]string{n})); len(got) == 0 || len(got) > 30 {
-			t.Errorf("%q: %d candidates", n, len(got))
-		}
+		got := s.candidates(t, planOf([]string{n}))
+		kit.Check(t, len(got) != 0 && len(got) <= 30, "%q: %d candidates", n, len(got))
 	}
 }
 
@@ -276,13 +271,11 @@ func TestMergeLeavesOut(t *testing.T) {
 	src.Keep = func(d *doc) bool { return d.Stream == 2 }
 	var out gramsSegment
 	kit.Must(t, merge([]source{src}, newWriter(out.keep)))
-	if docs := out.all(t); len(docs) != 1 || docs[0].Stream != 2 {
-		t.Errorf("%+v", docs)
-	}
+	docs := out.all(t)
+	kit.Check(t, len(docs) == 1 && docs[0].Stream == 2, "%+v", docs)
 	kit.Equal(t, "docs", out.between(t, 0, 1<<63-1), []uint32{0})
-	if k := planOf([]string{"secret"}).All[0]; len(out.between(t, k, k)) > 0 {
-		t.Error("grams of the secret are left")
-	}
+	k := planOf([]string{"secret"}).All[0]
+	kit.Check(t, len(out.between(t, k, k)) <= 0, "grams of the secret are left")
 }
 
 // TestJoin: small docs of consecutive lines become larger ones, and no line goes to another generation.
@@ -295,9 +288,8 @@ func TestJoin(t *testing.T) {
 	other.Docs[0].Generation++
 	var out gramsSegment
 	kit.Must(t, merge(append(parts, other), newWriter(out.keep)))
-	if docs := out.all(t); len(docs) != 2 || len(docs[0].Lines)+len(docs[1].Lines) != 41 {
-		t.Errorf("%+v", docs)
-	}
+	docs := out.all(t)
+	kit.Check(t, len(docs) == 2 && len(docs[0].Lines)+len(docs[1].Lines) == 41, "%+v", docs)
 }
 
 // FuzzRead: whatever bytes are read, the answer is docs and grams, or ErrCorrupt.
@@ -307,13 +299,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0xff})
 	f.Fuzz(func(t *testing.T, docs, grams []byte) {
 		list, err := readDocs(page{Data: docs})
-		if err != nil && !errors.Is(err, errCorrupt) {
-			t.Fatal(err)
-		}
+		kit.Require(t, err == nil || errors.Is(err, errCorrupt), "%v", err)
 		for _, d := range list {
-			if len(d.Lines) == 0 {
-				t.Error("a doc without lines")
-			}
+			kit.Check(t, len(d.Lines) != 0, "a doc without lines")
 		}
 		src := source{Docs: list}
 		once := true
@@ -323,8 +311,7 @@ func FuzzRead(f *testing.F) {
 			return page{Data: grams}, was, nil
 		}
 		var out gramsSegment
-		if err := merge([]source{src}, newWriter(out.keep)); err != nil && !errors.Is(err, errCorrupt) {
-			t.Fatal(err)
-		}
+		err = merge([]source{src}, newWriter(out.keep))
+		kit.Require(t, err == nil || errors.Is(err, errCorrupt), "%v", err)
 	})
 }

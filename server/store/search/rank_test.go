@@ -39,8 +39,7 @@ func TestLook(t *testing.T) {
 				exact++
 			}
 		}
-		if len(l.terms) != want[0] || exact != want[1] {
-			t.Errorf("%s: %d terms, %d exact, want %v", text, len(l.terms), exact, want)
-		}
+		kit.Check(t, len(l.terms) == want[0] && exact == want[1], "%s: %d terms, %d exact, want %v", text, len(l.terms),
+			exact, want)
 	}
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -24,9 +25,8 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, pair := range []string{"status state", "bus bu", "string str", "thing th", "glass glas", "analysis analys", "need ne"} {
-		if list, _ := terms(pair); list[0] == list[1] {
-			t.Errorf("%s are one word", pair)
-		}
+		list, _ := terms(pair)
+		kit.Check(t, list[0] != list[1], "%s are one word", pair)
 	}
 	for text, want := range map[string]string{
 		"cartTotal, parseHTTPRequest": "cart total carttotal parse http request parsehttprequest",
@@ -39,12 +39,10 @@ func TestWords(t *testing.T) {
 		strings.Repeat("x", 50):       "",
 		"":                            "",
 	} {
-		if _, got := terms(text); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		_, got := terms(text)
+		kit.Check(t, got == want, "%s: %s, want %s", text, got, want)
 	}
 	a, _ := terms("café")
-	if b, _ := terms("cafe\u0301"); a[0] != b[0] {
-		t.Error("composed and decomposed differ")
-	}
+	b, _ := terms("cafe\u0301")
+	kit.Check(t, a[0] == b[0], "composed and decomposed differ")
 }

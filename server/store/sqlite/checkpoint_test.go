@@ -37,9 +37,8 @@ func TestLogIsBounded(t *testing.T) {
 		if written > pages && log < pages {
 			break // it began again
 		}
-		if time.Now().After(end) {
-			t.Fatalf("after %d lines the log has %d pages, %d of them in the file", written, log, done)
-		}
+		kit.Require(t, !time.Now().After(end), "after %d lines the log has %d pages, %d of them in the file", written,
+			log, done)
 	}
 	info := kit.Try(os.Stat(s.path)).Must(t)
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
@@ -105,9 +104,7 @@ func TestLogIsBoundedBesideReaders(t *testing.T) {
 	stop()
 	readers.Wait()
 	t.Logf("after %d bytes of lines the log's file has %d", written, size)
-	if size > written {
-		t.Error("it is never used again")
-	}
+	kit.Check(t, size <= written, "it is never used again")
 }
 
 // TestLogIsCut: once nothing is written the log's file is empty, also if a reader was in the way at first.
@@ -118,9 +115,7 @@ func TestLogIsCut(t *testing.T) {
 	}
 	snap := kit.Try(s.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	putLarge(t, s, 20, 2)
-	if s.log.cut(t.Context()) || logSize(t, s) == 0 {
-		t.Error("the log is cut beside writers")
-	}
+	kit.Check(t, !s.log.cut(t.Context()) && logSize(t, s) != 0, "the log is cut beside writers")
 	kit.Must(t, snap.Close())
 	for end := time.Now().Add(2 * time.Minute); logSize(t, s) > 0; <-time.After(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -155,12 +150,8 @@ func TestLogGrowsWithFile(t *testing.T) {
 	due(1000)
 	s.log.checkpoint(t.Context())
 	s.log.pages = 10
-	if due(50) {
-		t.Error("a log of some 50 pages is due, of a file of 1000")
-	}
-	if !due(150) {
-		t.Error("a log of more than 200 pages is not due, of a file of 1000")
-	}
+	kit.Check(t, !due(50), "a log of some 50 pages is due, of a file of 1000")
+	kit.Check(t, due(150), "a log of more than 200 pages is not due, of a file of 1000")
 }
 
 // TestShortLogStays: what was due of a log that is in the file is not due of the next one, which is short.

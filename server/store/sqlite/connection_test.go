@@ -28,9 +28,8 @@ func exec(t *testing.T, db interface {
 	Exec(string, ...any) (sql.Result, error)
 }, query string, args ...any) {
 	t.Helper()
-	if _, err := db.Exec(query, args...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	_, err := db.Exec(query, args...)
+	kit.Require(t, err == nil, "%s: %v", query, err)
 }
 
 // look calls fn with the one connection.
@@ -56,9 +55,7 @@ func TestNested(t *testing.T) {
 		}
 		kit.Must(t, outer.Scan(&first))
 		kit.Must(t, c.QueryRowContext(t.Context(), query, 1).Scan(&second))
-		if first != want || second != 1 {
-			t.Errorf("%d and %d, want %d and 1", first, second, want)
-		}
+		kit.Check(t, first == want && second == 1, "%d and %d, want %d and 1", first, second, want)
 	}
 }
 
@@ -76,9 +73,7 @@ func bounded(t *testing.T, most int) {
 		for n := range 3*most + 1 {
 			var got int
 			err := db.QueryRow(fmt.Sprintf(`SELECT n + %d FROM a WHERE n = ?`, n), 2).Scan(&got)
-			if err != nil || got != 2+n {
-				t.Fatalf("%d, %v, want %d", got, err, 2+n)
-			}
+			kit.Require(t, err == nil && got == 2+n, "%d, %v, want %d", got, err, 2+n)
 		}
 	}
 	look(t, db, func(c *conn) {
@@ -100,15 +95,13 @@ func TestSchemaChanges(t *testing.T) {
 		kit.Must(t, rows.Err())
 		return len(names)
 	}
-	if n := columns(); n != 2 {
-		t.Fatalf("%d columns", n)
-	}
+	n := columns()
+	kit.Require(t, n == 2, "%d columns", n)
 	exec(t, db, `ALTER TABLE a ADD COLUMN b INTEGER NOT NULL DEFAULT 7`)
 	kit.Equal(t, "columns after one was added", columns(), 3)
 	exec(t, db, `DROP TABLE a`)
-	if err := db.QueryRow(`SELECT * FROM a WHERE n = ?`, 1).Scan(new(int)); err == nil {
-		t.Error("a table that is gone was read")
-	}
+	err := db.QueryRow(`SELECT * FROM a WHERE n = ?`, 1).Scan(new(int))
+	kit.Check(t, err != nil, "a table that is gone was read")
 	exec(t, db, `VACUUM`)
 }
 
@@ -118,15 +111,12 @@ func TestFails(t *testing.T) {
 	const insert = `INSERT INTO a (n, s) VALUES (?, ?) RETURNING n`
 	for n := range 3 {
 		var got int
-		if err := db.QueryRow(insert, 5, "again").Scan(&got); err == nil {
-			t.Fatal("two rows have one key")
-		}
-		if err := db.QueryRow(insert, 20+n, "new").Scan(&got); err != nil || got != 20+n {
-			t.Fatalf("%d, %v", got, err)
-		}
+		err := db.QueryRow(insert, 5, "again").Scan(&got)
+		kit.Require(t, err != nil, "two rows have one key")
+		err = db.QueryRow(insert, 20+n, "new").Scan(&got)
+		kit.Require(t, err == nil && got == 20+n, "%d, %v", got, err)
 	}
 	var n int
-	if err := db.QueryRow(`SELECT count(*) FROM a`).Scan(&n); err != nil || n != 13 {
-		t.Errorf("%d rows, %v, want 13", n, err)
-	}
+	err := db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)
+	kit.Check(t, err == nil && n == 13, "%d rows, %v, want 13", n, err)
 }

@@ -20,16 +20,14 @@ func TestDurability(t *testing.T) {
 	defer s.Close()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "page_size": "8192"} {
 		var got string
-		if err := s.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
-		}
+		err := s.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
+		kit.Check(t, err == nil && got == want, "%s is %q, want %q (%v)", pragma, got, want, err)
 	}
 	// What can be made again is not waited for, but what comes after it is.
 	var undo string
 	err = s.withLazyWriter(t.Context(), func(c *sql.Conn) error {
-		if err := c.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo); err != nil || undo != "2" {
-			t.Errorf("temp_store is %q while something lazy is written (%v)", undo, err)
-		}
+		err := c.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo)
+		kit.Check(t, err == nil && undo == "2", "temp_store is %q while something lazy is written (%v)", undo, err)
 		if _, err := c.ExecContext(t.Context(), `DELETE FROM facts`); err != nil {
 			return err
 		}
@@ -39,12 +37,10 @@ func TestDurability(t *testing.T) {
 	if qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode); err == nil || qerr != nil || mode != "2" {
 		t.Errorf("synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
 	}
-	if err := s.conn.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo); err != nil || undo != "0" {
-		t.Errorf("temp_store is %q after something lazy (%v)", undo, err)
-	}
-	if _, err := s.read.ExecContext(t.Context(), `DELETE FROM keys`); err == nil {
-		t.Error("a reading connection can write")
-	}
+	err = s.conn.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo)
+	kit.Check(t, err == nil && undo == "0", "temp_store is %q after something lazy (%v)", undo, err)
+	_, err = s.read.ExecContext(t.Context(), `DELETE FROM keys`)
+	kit.Check(t, err != nil, "a reading connection can write")
 }
 
 // TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its
@@ -77,15 +73,12 @@ func TestPutGivenUp(t *testing.T) {
 	default:
 	}
 	group[0].Done <- nil
-	if err := <-answers; err != nil {
-		t.Errorf("written, but Put says %v", err)
-	}
+	err := <-answers
+	kit.Check(t, err == nil, "written, but Put says %v", err)
 	put("withdrawn") // the context is over already
-	if err := <-answers; !errors.Is(err, context.Canceled) {
-		t.Errorf("Put says %v", err)
-	}
-	if g := s.queue.Take(); len(g) > 0 {
-		t.Error("a batch that was given up is still there")
-	}
+	err = <-answers
+	kit.Check(t, errors.Is(err, context.Canceled), "Put says %v", err)
+	g := s.queue.Take()
+	kit.Check(t, len(g) <= 0, "a batch that was given up is still there")
 	<-s.queue.Lead
 }

@@ -33,9 +33,7 @@ func (c *counter) Query(ctx context.Context, query string, args []any, row func(
 		c.plans = append(c.plans, step)
 		return err
 	})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Require(c.t, err == nil, "%v", err)
 	return c.dialect.Query(ctx, query, args, func(x sqlstore.Scanner) error {
 		c.rows++
 		return row(x)
@@ -77,9 +75,7 @@ func grown(t *testing.T, users int) *Store {
 	}
 	group.Wait()
 	tasks, err := s.Lagging(t.Context(), users)
-	if err != nil || len(tasks) != users {
-		t.Fatal(len(tasks), err)
-	}
+	kit.Require(t, err == nil && len(tasks) == users, "%v %v", len(tasks), err)
 	var all []*server.Derivation
 	for i, task := range tasks {
 		d := derivationOf(t, s, task, server.Line{Raw: []byte(`{"type":"user","message":{"role":"user","content":"needle"}}`)})
@@ -93,9 +89,8 @@ func grown(t *testing.T, users int) *Store {
 	}
 	kit.Must(t, s.SaveDerived(t.Context(), all...))
 	for more := true; more; {
-		if more, err = s.SumUp(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		more, err = s.SumUp(t.Context())
+		kit.Require(t, err == nil, "%v", err)
 	}
 	return s
 }
@@ -167,9 +162,7 @@ func TestFlat(t *testing.T) {
 		count := func(s *Store) (*counter, int) {
 			x := &counter{t: t, dialect: dialect{s.read}}
 			n, err := c.ask(counted{database{x, s}, x}, s)
-			if err != nil || n == 0 {
-				t.Fatalf("%s: %d, %v", c.name, n, err)
-			}
+			kit.Require(t, err == nil && n != 0, "%s: %d, %v", c.name, n, err)
 			return x, n
 		}
 		a, n := count(few)
@@ -179,9 +172,8 @@ func TestFlat(t *testing.T) {
 				b.statements, b.rows, m)
 		}
 		for _, step := range b.plans {
-			if wholly.MatchString(step) && !(c.scan && (strings.Contains(step, "INDEX") || step == "SCAN d")) {
-				t.Errorf("%s: %s", c.name, step)
-			}
+			kit.Check(t, !wholly.MatchString(step) || c.scan && (strings.Contains(step, "INDEX") || step == "SCAN d"),
+				"%s: %s", c.name, step)
 		}
 	}
 }
@@ -191,20 +183,16 @@ func TestPanicRollsBack(t *testing.T) {
 	s := openTexts(t)
 	func() {
 		defer func() {
-			if recover() == nil {
-				t.Error("the panic does not go on")
-			}
+			kit.Check(t, recover() != nil, "the panic does not go on")
 		}()
 		_ = s.withWriter(t.Context(), func(c *sql.Conn) error {
-			if _, err := c.ExecContext(t.Context(), `INSERT INTO leases (name, holder, until) VALUES ('x', '', 7)`); err != nil {
-				t.Error(err)
-			}
+			_, err := c.ExecContext(t.Context(), `INSERT INTO leases (name, holder, until) VALUES ('x', '', 7)`)
+			kit.Check(t, err == nil, "%v", err)
 			panic("a mistake")
 		})
 	}()
 	putText(t, s, 1, "s", 0, "a")
 	var n int
-	if err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM leases`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows of what panicked, %v", n, err)
-	}
+	err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM leases`).Scan(&n)
+	kit.Check(t, err == nil && n == 0, "%d rows of what panicked, %v", n, err)
 }

@@ -49,9 +49,8 @@ func TestRankBound(t *testing.T) {
 				t.Errorf("%s, %s: %d turns are read", when, text, got.Turns)
 			}
 			got := ask(text+" zeppelin", 5)
-			if !strings.ContainsAny(text, `":`) && (len(got.List) == 0 || got.List[0].SessionID != "rare") {
-				t.Errorf("%s, %s: a rare word's session is not first: %+v", when, text, got.List)
-			}
+			kit.Check(t, strings.ContainsAny(text, `":`) || len(got.List) != 0 && got.List[0].SessionID == "rare",
+				"%s, %s: a rare word's session is not first: %+v", when, text, got.List)
 		}
 		for _, owner := range []int64{0, 1} {
 			kit.Must(t, index(s, of(s)).Merge(t.Context(), owner))

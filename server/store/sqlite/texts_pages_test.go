@@ -37,9 +37,7 @@ func TestTinyBudget(t *testing.T) {
 			kit.Equal(t, fmt.Sprintf("%s, with %d bytes a page: found", when, budget), got, want)
 			kit.Equal(t, fmt.Sprintf("%s, with %d bytes a page: %d pages ended early", when, budget, cut), (cut > 0),
 				(budget < 100_000_000))
-			if budget == 0 && empty == 0 {
-				t.Errorf("%s: no page found nothing", when)
-			}
+			kit.Check(t, budget != 0 || empty != 0, "%s: no page found nothing", when)
 		}
 		kit.Must(t, index(s, of(s)).Merge(t.Context(), 1))
 	}
@@ -88,8 +86,6 @@ func TestLiveSession(t *testing.T) {
 		n = count(t, s, `SELECT count(*) FROM gram_segments`)
 	}
 	t.Logf("%d segments, %d pages", n, count(t, s, `SELECT count(*) FROM gram_pages`))
-	if n >= 24 {
-		t.Errorf("%d segments of %d lines are left", n, lines)
-	}
+	kit.Check(t, n < 24, "%d segments of %d lines are left", n, lines)
 	kit.Equal(t, "lines of … are found", len(foundLines(t, s, "needle")), lines)
 }

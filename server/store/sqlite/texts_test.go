@@ -39,9 +39,7 @@ func say(t *testing.T, s *Store, owner int64, session string, texts ...string) {
 	for i, text := range texts {
 		l := putText(t, s, owner, session, int64(i), text)
 		tasks, err := s.Lagging(t.Context(), 1)
-		if err != nil || len(tasks) != 1 {
-			t.Fatal(tasks, err)
-		}
+		kit.Require(t, err == nil && len(tasks) == 1, "%v %v", tasks, err)
 		kit.Must(t, s.SaveDerived(t.Context(), derivationOf(t, s, tasks[0], l)))
 	}
 }
@@ -122,23 +120,19 @@ func TestMergeKilled(t *testing.T) {
 		want = append([]int64{int64(i)}, want...)
 	}
 	say(t, s, 1, "s", texts...)
-	if n := count(t, s, `SELECT count(*) FROM gram_segments`); n != len(texts) {
-		t.Fatalf("%d segments", n)
-	}
+	n := count(t, s, `SELECT count(*) FROM gram_segments`)
+	kit.Require(t, n == len(texts), "%d segments", n)
 	for n, done := 0, false; !done; n++ {
 		x := index(s, &killed{of(s), n})
 		err := x.Merge(t.Context(), 1)
-		if done = err == nil; !done && !errors.Is(err, errKilled) {
-			t.Fatal(err)
-		}
-		if got := foundLines(t, s, "needle"); !slices.Equal(got, want) {
-			t.Fatalf("killed before write %d: found lines %v", n, got)
-		}
+		done = err == nil
+		kit.Require(t, done || errors.Is(err, errKilled), "%v", err)
+		got := foundLines(t, s, "needle")
+		kit.Require(t, slices.Equal(got, want), "killed before write %d: found lines %v", n, got)
 		kit.Try(s.conn.ExecContext(t.Context(), `UPDATE gram_segments SET until = 0`)).Must(t)
 	}
-	if n := count(t, s, `SELECT count(*) FROM gram_segments`); n >= 16 {
-		t.Errorf("%d segments are left", n)
-	}
+	n = count(t, s, `SELECT count(*) FROM gram_segments`)
+	kit.Check(t, n < 16, "%d segments are left", n)
 	kit.Equal(t, "pages belong to no segment", count(t, s, orphans), 0)
 	kit.Equal(t, "found lines", len(foundLines(t, s, `"number 17 with"`)), 1)
 }
@@ -158,9 +152,8 @@ func TestForgottenLeaves(t *testing.T) {
 	for rows.Next() {
 		var data []byte
 		kit.Must(t, rows.Scan(&data))
-		if has, err := search.Holds(data, "xylo"); err != nil || has {
-			t.Errorf("the index knows it: %t, %v", has, err)
-		}
+		has, err := search.Holds(data, "xylo")
+		kit.Check(t, err == nil && !has, "the index knows it: %t, %v", has, err)
 	}
 	kit.Must(t, rows.Err())
 	kit.Equal(t, "notes are left", count(t, s, `SELECT count(*) FROM gram_purges`), 0)
@@ -176,9 +169,7 @@ func TestSavedTogether(t *testing.T) {
 		lines[session] = putText(t, s, owner, session, 0, "common "+session)
 	}
 	tasks, err := s.Lagging(t.Context(), 10)
-	if err != nil || len(tasks) != len(lines) {
-		t.Fatal(tasks, err)
-	}
+	kit.Require(t, err == nil && len(tasks) == len(lines), "%v %v", tasks, err)
 	before := count(t, s, `SELECT count(*) FROM gram_segments`)
 	derived := make([]*server.Derivation, len(tasks))
 	for i := range tasks {
@@ -229,9 +220,7 @@ func TestCostIsOwn(t *testing.T) {
 	cost := func(text string) int {
 		c.rows = 0
 		hits, err := x.Search(t.Context(), server.Scope{User: 1}, server.SearchQuery{Text: text, Limit: 10})
-		if err != nil || len(hits.List) != 2 {
-			t.Fatalf("%q: %d hits, %v", text, len(hits.List), err)
-		}
+		kit.Require(t, err == nil && len(hits.List) == 2, "%q: %d hits, %v", text, len(hits.List), err)
 		return c.rows
 	}
 	words := []string{"needle", "ne", "d"}

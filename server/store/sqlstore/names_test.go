@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,19 +11,14 @@ import (
 // when all of them are fit.
 func TestCleanValues(t *testing.T) {
 	fit := []any{int64(1), "path/ö", []byte("a\x00b"), []string{"a", "b"}, nil}
-	if got := CleanValues(fit); &got[0] != &fit[0] {
-		t.Error("values that are fit were copied")
-	}
-	if got := CleanValues(nil); got != nil {
-		t.Errorf("of no values: %v", got)
-	}
+	got := CleanValues(fit)
+	kit.Check(t, &got[0] == &fit[0], "values that are fit were copied")
+	got = CleanValues(nil)
+	kit.Check(t, got == nil, "of no values: %v", got)
 	list := []string{"a", "b\x00", "\xff"}
 	args := []any{"x\x00", "y", list}
 	was := slices.Clone(args)
-	if got, want := CleanValues(args), []any{"x\uFFFD", "y", []string{"a", "b\uFFFD", "\uFFFD"}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if !reflect.DeepEqual(args, was) || list[1] != "b\x00" {
-		t.Errorf("the caller's values changed: %q", args)
-	}
+	got, want := CleanValues(args), []any{"x\uFFFD", "y", []string{"a", "b\uFFFD", "\uFFFD"}}
+	kit.Check(t, reflect.DeepEqual(got, want), "got %q, want %q", got, want)
+	kit.Check(t, reflect.DeepEqual(args, was) && list[1] == "b\x00", "the caller's values changed: %q", args)
 }

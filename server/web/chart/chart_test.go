@@ -27,9 +27,7 @@ func marks(t *testing.T, drawing template.HTML) (out []string) {
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		if err != nil {
-			t.Fatalf("%v in %s", err, drawing)
-		}
+		kit.Require(t, err == nil, "%v in %s", err, drawing)
 		switch x := token.(type) {
 		case xml.StartElement:
 			if x.Name.Local != "rect" {
@@ -59,9 +57,7 @@ func TestStacked(t *testing.T) {
 		{Label: "Mon", Tick: "1 <", Values: []float64{3, 1}}, {Label: "Tue", Values: []float64{0, 4}}, {Label: "Wed", Values: []float64{0, 0}}}}
 	got := strings.Join(marks(t, c.SVG()), "\n")
 	want := "s0 150 Mon: a< 3\ns1 50 Mon: b 1\ns1 200 Tue: b 4"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	kit.Check(t, got == want, "got\n%s\nwant\n%s", got, want)
 	for _, w := range []string{`role="img"`, `aria-labelledby="d-t d-d"`, "<title id=\"d-t\">T &lt;b&gt;</title>", "1 &lt;"} {
 		kit.Has(t, "no in", string(c.SVG()), w)
 	}
@@ -113,9 +109,8 @@ func TestCourseLanes(t *testing.T) {
 	}
 	c.Marks = append(c.Marks, chart.Mark{X: 90, Y: 1, Class: "pin m0", Label: "p", URL: "/"})
 	got := string(c.SVG())
-	if heads, points := strings.Count(got, `r="8"`), strings.Count(got, `r="3.5"`); heads != 4 || points != 2 {
-		t.Errorf("%d heads, %d points: %s", heads, points, got)
-	}
+	heads, points := strings.Count(got, `r="8"`), strings.Count(got, `r="3.5"`)
+	kit.Check(t, heads == 4 && points == 2, "%d heads, %d points: %s", heads, points, got)
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`cx="398" cy="([\d.]+)" r="8"`).FindAllStringSubmatch(got, -1) {
 		seen[m[1]] = true

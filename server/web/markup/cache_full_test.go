@@ -1,6 +1,7 @@
 package markup
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"html/template"
 	"strings"
 	"testing"
@@ -13,21 +14,18 @@ func TestFullCache(t *testing.T) {
 	for i := range 500 {
 		key := cacheKey(strings.Repeat("k", i), "go")
 		c.put(key, some)
-		if got, ok := c.get(key); !ok || got != some {
-			t.Fatalf("%d: what was just kept is not there", i)
-		}
+		got, ok := c.get(key)
+		kit.Require(t, ok && got == some, "%d: what was just kept is not there", i)
 		if held := len(c.code) * len(some); held > cacheBytes || c.bytes > cacheBytes+1000 || c.bytes < held {
 			t.Fatalf("%d: it holds %d bytes and counts %d", i, held, c.bytes)
 		}
 	}
 	large := cacheKey("large", "go")
 	c.put(large, template.HTML(strings.Repeat("x", cacheBytes/4)))
-	if _, ok := c.get(large); ok {
-		t.Error("one text may fill it")
-	}
+	_, ok := c.get(large)
+	kit.Check(t, !ok, "one text may fill it")
 	var none *Cache
 	none.put(large, some)
-	if _, ok := none.get(large); ok {
-		t.Error("no cache keeps something")
-	}
+	_, ok = none.get(large)
+	kit.Check(t, !ok, "no cache keeps something")
 }

@@ -55,18 +55,16 @@ func TestCode(t *testing.T) {
 func TestCodeKeepsText(t *testing.T) {
 	for _, language := range []string{"go", "python", "js", "html", "bash", "json", "markdown", "yaml", "sql", "rust", "c", "diff", "xml", "php", "ruby", "make"} {
 		for _, text := range hostile {
-			if got, want := unmarked(t, string(codeOf(highlighter(), text, language))), unmarked(t, textOf(text)); got != want {
-				t.Errorf("%s: %q became %q, want %q", language, text, got, want)
-			}
+			got, want := unmarked(t, string(codeOf(highlighter(), text, language))), unmarked(t, textOf(text))
+			kit.Check(t, got == want, "%s: %q became %q, want %q", language, text, got, want)
 		}
 	}
 }
 
 func TestSpentBrush(t *testing.T) {
 	for _, spent := range []*markup.Budget{{}, markup.Colours(10, time.Minute), markup.Colours(1000, 0)} {
-		if got := codeOf(spent, "func f() {}", "go"); strings.Contains(string(got), "span") {
-			t.Errorf("a spent highlighter colours: %s", got)
-		}
+		got := codeOf(spent, "func f() {}", "go")
+		kit.Check(t, !strings.Contains(string(got), "span"), "a spent highlighter colours: %s", got)
 	}
 	few := markup.Colours(25, time.Minute)
 	if one, two, three := codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"); one != two || one == three {

@@ -69,9 +69,8 @@ func TestCompareGivesUp(t *testing.T) {
 		a[i], b[i] = i, -i
 	}
 	edits := markup.Compare(a, b)
-	if len(edits) != 3 || edits[0].AEnd != 1 || edits[1].Op != markup.Removed || edits[2].Op != markup.Added {
-		t.Errorf("%+v", edits)
-	}
+	kit.Check(t, len(edits) == 3 && edits[0].AEnd == 1 && edits[1].Op == markup.Removed && edits[2].Op == markup.Added,
+		"%+v", edits)
 }
 
 func show(lines []markup.DiffLine) string {
@@ -103,7 +102,5 @@ func TestDiff(t *testing.T) {
 	want := "1 0 -\ttotal := <mark>float64</mark>(n) * 2\n0 1 +\ttotal := <mark>int64</mark>(n) * 2\n"
 	kit.Equal(t, "marks", show(lines), want)
 	lines, more := markup.NewBudget().Diff(strings.Repeat("x\n", 500), strings.Repeat("y\n", 500), 3, 50)
-	if len(lines) != 50 || more != 950 {
-		t.Errorf("%d lines and %d more", len(lines), more)
-	}
+	kit.Check(t, len(lines) == 50 && more == 950, "%d lines and %d more", len(lines), more)
 }

@@ -51,9 +51,7 @@ func checkMarkdown(t *testing.T, in string) {
 	t.Helper()
 	got := markdownOf(in)
 	for _, tag := range tags(t, got) {
-		if !fromMarkdown[tag] {
-			t.Errorf("%q has <%s>: %s", in, tag, got)
-		}
+		kit.Check(t, fromMarkdown[tag], "%q has <%s>: %s", in, tag, got)
 	}
 	if low := strings.ToLower(got); strings.Contains(low, `href="javascript`) || strings.Contains(low, `href="data`) || strings.Contains(low, `href="vbscript`) || strings.Contains(low, `href="/`) {
 		t.Errorf("%q leads somewhere: %s", in, got)

@@ -3,6 +3,7 @@ package markup_test
 import (
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/web/markup"
 )
 
@@ -19,8 +20,7 @@ func TestTally(t *testing.T) {
 		{[]uint64{1}, []uint64{2, 0, 1, 1}, 0, 1, 0},
 	} {
 		removed, added, moved := markup.Tally(c.a, c.b, markup.Compare(c.a, c.b))
-		if removed != c.removed || added != c.added || moved != c.moved {
-			t.Errorf("%v → %v: %d removed, %d added, %d moved", c.a, c.b, removed, added, moved)
-		}
+		kit.Check(t, removed == c.removed && added == c.added && moved == c.moved,
+			"%v → %v: %d removed, %d added, %d moved", c.a, c.b, removed, added, moved)
 	}
 }

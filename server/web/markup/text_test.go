@@ -72,9 +72,7 @@ func TestNothingGetsOut(t *testing.T) {
 		}
 		for name, got := range map[string]string{"Text": textOf(text), "ANSI": ansiOf(text), "Diff": diff} {
 			for _, tag := range tags(t, got) {
-				if !allowed[tag] {
-					t.Errorf("%s of %q has <%s>: %s", name, text, tag, got)
-				}
+				kit.Check(t, allowed[tag], "%s of %q has <%s>: %s", name, text, tag, got)
 			}
 		}
 	}

@@ -30,9 +30,8 @@ func TestTyped(t *testing.T) {
 		kit.Equal(t, in, strings.Join(got, "|"), want)
 	}
 	b := NewBuilder("", Stream{}, Focused)
-	if p := b.typed(strings.Repeat("x", textLimit+5)); len(p) != 1 || p[0].More != 5 || !b.cut {
-		t.Errorf("a long prompt: %d parts, %+v", len(p), p[0].More)
-	}
+	p := b.typed(strings.Repeat("x", textLimit+5))
+	kit.Check(t, len(p) == 1 && p[0].More == 5 && b.cut, "a long prompt: %d parts, %+v", len(p), p[0].More)
 }
 
 // TestTook: how long a call ran does not contain known waiting for the user, and says so where it may.
@@ -67,9 +66,8 @@ func TestTook(t *testing.T) {
 		b.Times = map[int64][]Times{7: {{Tool: "Bash", Took: 20 * time.Second, Waited: 280 * time.Second}, {Tool: "Bash", Took: 30 * time.Second}}}
 		c := &Tool{ResultLine: 7, call: call{Name: x.tool, Cwd: "/w", Input: []byte(`{"file_path":"/w/a.go"}`)}}
 		b.took(c, x.elapsed, x.o)
-		if c.Took != x.want || c.MayWait != x.may || c.Waited != x.waited {
-			t.Errorf("%s: %s, waited %s, may wait %v; want %s, %s, %v", name, c.Took, c.Waited, c.MayWait, x.want, x.waited, x.may)
-		}
+		kit.Check(t, c.Took == x.want && c.MayWait == x.may && c.Waited == x.waited,
+			"%s: %s, waited %s, may wait %v; want %s, %s, %v", name, c.Took, c.Waited, c.MayWait, x.want, x.waited, x.may)
 	}
 }
 
