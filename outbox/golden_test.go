@@ -128,6 +128,5 @@ func compressed(t *testing.T, s Stream, batches []Batch, bare bool) []byte {
 	if _, err := raw.ReadFrom(p.open()); err != nil || int64(raw.Len()) != p.length {
 		t.Fatalf("%d bytes of %d, %v", raw.Len(), p.length, err)
 	}
-	body := kit.Try(decode("zstd", raw.Bytes())).Must(t)
-	return body
+	return kit.Try(decode("zstd", raw.Bytes())).Must(t)
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -216,8 +215,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- db.Run(t.Context()) }()
 	kit.Err(t, "peek", ErrCorrupt)(db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}))
-	err := <-ended
-	kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
+	kit.Err(t, "run", ErrCorrupt)(<-ended)
 	closeNow(t, db)
 	db = open(t, Options{Path: path})
 	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Outbox.Destinations()) != 0 {

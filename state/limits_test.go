@@ -48,8 +48,7 @@ func TestQueued(t *testing.T) {
 		{Dest: server, File: 2, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
 		{Dest: server, File: 3, Waiting: Waiting{Batches: 1, Entries: 1, Raw: 10}},
 	}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(want, got))
 	facts, err := db.Files.RoutingsOf(t.Context(), []tail.FileID{3, 7, 1})
 	kit.Check(t, err == nil && len(facts) == 2 && facts[1].Stream.SessionID == "s1" && facts[3].Dest == server,
 		"facts %+v %v", facts, err)

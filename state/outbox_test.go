@@ -79,8 +79,7 @@ func TestPeekLimits(t *testing.T) {
 			for _, i := range tt.want {
 				want = append(want, s.Batches[i])
 			}
-			diff := cmp.Diff(want, peek(t, db, 1, after, tt.max).Batches)
-			kit.Check(t, diff == "", "%v", diff)
+			kit.Same(t, "differs", cmp.Diff(want, peek(t, db, 1, after, tt.max).Batches))
 		})
 	}
 	limited := factsFor(1, server)
@@ -170,8 +169,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	want := DeadLetter{Key: DeadKey{Seq: seqs[0], Line: 1}, Dest: server, Stream: factsFor(1, server).Stream, DeadLetter: letters[0]}
 	want.Batch.Frame = nil
-	diff := cmp.Diff(want, list[0])
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(want, list[0]))
 	n, err := db.DeadLetters.Retry(t.Context(), []DeadKey{list[0].Key, list[0].Key, {Seq: 77}})
 	kit.Require(t, n == 1 && err == nil, "%v %v", n, err)
 	p := peek(t, db, 1, 0, outbox.Limits{})

@@ -14,8 +14,7 @@ import (
 
 func loadCounts(t *testing.T, db *DB) *Persisted[map[string]int] {
 	t.Helper()
-	p := kit.Try(LoadPersisted[map[string]int](t.Context(), db, "counts")).Must(t)
-	return p
+	return kit.Try(LoadPersisted[map[string]int](t.Context(), db, "counts")).Must(t)
 }
 
 // with returns a successor that has one more entry.

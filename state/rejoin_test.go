@@ -164,8 +164,7 @@ func TestRewinds(t *testing.T) {
 	db := open(t, Options{})
 	line := func() int64 {
 		t.Helper()
-		n := kit.Try(db.Outbox.Rewinds(t.Context(), 1)).Must(t)
-		return n
+		return kit.Try(db.Outbox.Rewinds(t.Context(), 1)).Must(t)
 	}
 	first := commit(t, db, advance(1, 0, 5, 100))
 	commit(t, db, advance(1, 5, 9, 100))

@@ -102,8 +102,7 @@ func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
-	p := kit.Try(db.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
-	return p
+	return kit.Try(db.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
 }
 
 // dump is the whole content of the file.
@@ -142,8 +141,7 @@ func checkIndex(t testing.TB, db *DB) {
 		t.Error(err)
 		return
 	}
-	diff := cmp.Diff(describe(&fresh.db.index), describe(&db.index))
-	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
+	kit.Same(t, "memory differs from the file", cmp.Diff(describe(&fresh.db.index), describe(&db.index)))
 }
 
 // describe is an index in words.

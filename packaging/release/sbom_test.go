@@ -55,8 +55,7 @@ func TestBill(t *testing.T) {
 
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
-	v := kit.Try(jsonschema.UnmarshalJSON(strings.NewReader(string(text)))).Must(t)
-	return v
+	return kit.Try(jsonschema.UnmarshalJSON(strings.NewReader(string(text)))).Must(t)
 }
 
 func compileSchema(t *testing.T, dir string) *jsonschema.Schema {
@@ -69,6 +68,5 @@ func compileSchema(t *testing.T, dir string) *jsonschema.Schema {
 		text := kit.Try(os.ReadFile(filepath.Join(dir, file))).Must(t)
 		kit.Must(t, c.AddResource("http://cyclonedx.org/schema/"+name, decoded(t, text)))
 	}
-	schema := kit.Try(c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")).Must(t)
-	return schema
+	return kit.Try(c.Compile("http://cyclonedx.org/schema/bom-1.6.schema.json")).Must(t)
 }

@@ -207,11 +207,9 @@ func TestConcurrentRepeats(t *testing.T) {
 // FuzzIngest sends anything to the handler, with a real store behind it. Whatever comes, the answer is one of the
 // protocol's, and what is acknowledged is there.
 func FuzzIngest(f *testing.F) {
-	names, err := filepath.Glob("../../e2e/testdata/wire/*.json")
-	kit.Require(f, err == nil, "%v", err)
+	names := kit.Try(filepath.Glob("../../e2e/testdata/wire/*.json")).Must(f)
 	for _, name := range names {
-		b, err := os.ReadFile(name)
-		kit.Require(f, err == nil, "%v", err)
+		b := kit.Try(os.ReadFile(name)).Must(f)
 		f.Add(b, "")
 	}
 	f.Add([]byte(bare), "gzip")

@@ -41,8 +41,7 @@ type conflict struct {
 
 func (d *writes) post(path, body string) (int, conflict) {
 	d.r.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, d.r.http.URL+path, strings.NewReader(body))
-	kit.Require(d.r.t, err == nil, "%v", err)
+	req := kit.Try(http.NewRequest(http.MethodPost, d.r.http.URL+path, strings.NewReader(body))).Must(d.r.t)
 	req.Header.Set("X-API-Key", d.r.key)
 	req.Header.Set("Ccship-Writer", strings.TrimSpace(d.incarnation+" "+d.count+" "+d.store+" "+d.token))
 	resp := kit.Try(http.DefaultClient.Do(req)).Must(d.r.t)

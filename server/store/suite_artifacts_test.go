@@ -46,8 +46,7 @@ func ofSession(session string) server.Ref { return server.Ref{SessionID: session
 
 func documents(t *testing.T, st full, session string) []server.Document {
 	t.Helper()
-	list := kit.Try(st.Documents(t.Context(), all, ofSession(session))).Must(t)
-	return list
+	return kit.Try(st.Documents(t.Context(), all, ofSession(session))).Must(t)
 }
 
 // history is a document's versions, the oldest first, as "N change by: content".

@@ -43,8 +43,7 @@ func (s suite) sealed() suite {
 // seal packs everything and answers how many blocks that made.
 func seal(t *testing.T, s full, before time.Time) int64 {
 	t.Helper()
-	n := kit.Try(s.Seal(t.Context(), before)).Must(t)
-	return n
+	return kit.Try(s.Seal(t.Context(), before)).Must(t)
 }
 
 // prose is count lines of about size bytes that compress like text.

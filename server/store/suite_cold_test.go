@@ -89,8 +89,7 @@ func (s suite) onFolder(t *testing.T, how store.Opening) (st full, dir string) {
 func cool(t *testing.T, st full) server.Cooled {
 	t.Helper()
 	seal(t, st, endOfTime)
-	done := kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
-	return done
+	return kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
 }
 
 // inFolder lists the objects in a folder but for the mark of the database.

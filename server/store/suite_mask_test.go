@@ -36,8 +36,7 @@ func lineMask(t *testing.T, snap server.Snapshot, line int64, raw string) server
 func mask(t *testing.T, st full, m *server.Masking) server.Masked {
 	t.Helper()
 	m.At = start.Add(time.Hour)
-	done := kit.Try(st.Mask(t.Context(), m)).Must(t)
-	return done
+	return kit.Try(st.Mask(t.Context(), m)).Must(t)
 }
 
 func masked(raw string) string { return strings.ReplaceAll(raw, needle, ownToken) }

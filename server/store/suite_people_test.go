@@ -24,8 +24,7 @@ var hostile = []string{
 
 func addUser(t *testing.T, st full, name string, role server.Role) server.User {
 	t.Helper()
-	u := kit.Try(st.AddUser(t.Context(), name, role, server.By{At: start})).Must(t)
-	return u
+	return kit.Try(st.AddUser(t.Context(), name, role, server.By{At: start})).Must(t)
 }
 
 func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byte) {

@@ -17,8 +17,7 @@ import (
 // groupsOf lists all projects, in pages of two, and compares them with what one page of all has.
 func groupsOf(t *testing.T, st full, scope server.Scope) []server.Group {
 	t.Helper()
-	list := kit.Try(groupPages(t, st, scope)).Must(t)
-	return list
+	return kit.Try(groupPages(t, st, scope)).Must(t)
 }
 
 func groupPages(t *testing.T, st full, scope server.Scope) (list []server.Group, err error) {

@@ -301,8 +301,7 @@ func (s suite) retireForks(t *testing.T) {
 		return out
 	}
 	keeping := func(session string) server.RetentionOutlook {
-		k := kit.Try(st.KeptUntil(ctx, idOf(t, st, session), later)).Must(t)
-		return k
+		return kit.Try(st.KeptUntil(ctx, idOf(t, st, session), later)).Must(t)
 	}
 	k := keeping("alone")
 	kit.Check(t, k.Until.Equal(old.Add(90*day)) && k.Kept == "", "what stands alone: %+v", k)

@@ -29,8 +29,7 @@ func addRule(t *testing.T, st full, r server.RetentionRule) int64 {
 		r.Action = server.ActionDrop
 	}
 	r.At, r.By = start, "ann"
-	id := kit.Try(st.AddRetentionRule(t.Context(), r)).Must(t)
-	return id
+	return kit.Try(st.AddRetentionRule(t.Context(), r)).Must(t)
 }
 
 // retire counts what the rules take, takes it, and proves that this is the same and that nothing is left to take.

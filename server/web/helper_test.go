@@ -115,8 +115,7 @@ func (s *site) addUser(t testing.TB, name string, role server.Role) server.User 
 			return u
 		}
 	}
-	u := kit.Try(s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})).Must(t)
-	return u
+	return kit.Try(s.store.AddUser(t.Context(), name, role, server.By{At: time.Now()})).Must(t)
 }
 
 func (s *site) addKey(t testing.TB, u server.User, name string) string {

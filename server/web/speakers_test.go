@@ -51,8 +51,7 @@ func TestSpeakers(t *testing.T) {
 		speakers = append(speakers, m[1])
 	}
 	want := []string{"You", "Claude", "You", "Claude", "You via telegram", "Claude", "Message of session checkout", "Claude", "Scheduled task", "Claude"}
-	diff := cmp.Diff(want, speakers)
-	kit.Check(t, diff == "", "speakers (-want +got):\n%s", diff)
+	kit.Same(t, "speakers", cmp.Diff(want, speakers))
 	mustHave(t, text(page), "use one provider", "Which provider?", "neither of them")
 	kit.Check(t, !strings.Contains(page, "no result"), "the advice is not the call's result")
 	prompts := text(s.get(t, "/sessions/"+tourID+"/prompts"))

@@ -188,10 +188,8 @@ func TestPanicEndsItsGroup(t *testing.T) {
 	s.group.write.Unlock()
 	callers.Wait()
 	for range 3 {
-		err := <-errs
-		kit.Check(t, errors.Is(err, errPanicked), "who shared a transaction with a panic got %v", err)
+		kit.Err(t, "who shared a transaction with a panic got", errPanicked)(<-errs)
 	}
 	put(t, s, 10, "b")
-	diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held())
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()))
 }

@@ -65,8 +65,7 @@ func TestCompactionInterrupted(t *testing.T) {
 			if diff := cmp.Diff(want, dump(t, after)); diff != "" || after.SetAside() != "" {
 				t.Errorf("after a crash: %v %s", after.SetAside(), diff)
 			}
-			diff := cmp.Diff(want, dump(t, s))
-			kit.Check(t, diff == "", "%v", diff)
+			kit.Same(t, "differs", cmp.Diff(want, dump(t, s)))
 			put(t, s, 10, "c")
 			kit.Should(t, s.Compact(t.Context()))
 		})
@@ -134,8 +133,7 @@ func TestRunCompacts(t *testing.T) {
 	s, want := drained(t, Options{CompactAbove: 1 << 20})
 	stop := run(t, s)
 	waitFor(t, "compaction", func() bool { size, _, _ := s.liveSize(); return size < 1<<20 })
-	diff := cmp.Diff(want, dump(t, s))
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(want, dump(t, s)))
 	stop()
 }
 

@@ -193,8 +193,7 @@ func TestReplacedInUse(t *testing.T) {
 	go func() { ended <- s.Run(context.Background(), func() bool { return false }) }()
 	kit.Must(t, os.Rename(path+".old", path))
 	s.Wake()
-	err := <-ended
-	kit.Check(t, errors.Is(err, ErrFailed), "run: %v", err)
+	kit.Err(t, "run", ErrFailed)(<-ended)
 	kit.Should(t, s.Close())
 	s = open(t, Options{Path: path})
 	if diff := cmp.Diff(map[string]int{"a": 300}, s.held()); diff != "" || s.SetAside() != "" {
@@ -219,6 +218,5 @@ func TestProgrammingErrorsAreNoDamage(t *testing.T) {
 		_, _ = s.transact(s.bolt, func(*bbolt.Tx) error { return errors.New(string(rune(none[3]))) })
 	})
 	put(t, s, 10, "b")
-	diff := cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held())
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()))
 }

@@ -123,8 +123,7 @@ func checkMemory(t testing.TB, s store) {
 	}
 	s.owner.mu.Lock()
 	defer s.owner.mu.Unlock()
-	diff := cmp.Diff(fresh.sizes, s.owner.sizes)
-	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
+	kit.Same(t, "memory differs from the file", cmp.Diff(fresh.sizes, s.owner.sizes))
 }
 
 func value(key string, size int) []byte {

@@ -58,8 +58,7 @@ func TestDamageFoundInUse(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(t.Context(), func() bool { return false }) }()
 		s.fail(ErrCorrupt)
-		err := <-ended
-		kit.Check(t, errors.Is(err, ErrCorrupt), "run: %v", err)
+		kit.Err(t, "run", ErrCorrupt)(<-ended)
 		closeNow(t, s)
 		s = open(t, Options{Path: path})
 		if s.SetAside() == "" || s.Epoch() == epoch {

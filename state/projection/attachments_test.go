@@ -33,8 +33,7 @@ func attachments(names ...string) (files []Attachment, batches []outbox.Batch) {
 
 func queuedNames(t *testing.T, db *DB, id tail.FileID) map[string]Attachment {
 	t.Helper()
-	queued := kit.Try(db.Attachments.Queued(t.Context(), server, id)).Must(t)
-	return queued
+	return kit.Try(db.Attachments.Queued(t.Context(), server, id)).Must(t)
 }
 
 // Blobs of a transcript stand apart from its lines, and outlive a restart.

@@ -142,8 +142,7 @@ func TestBudgets(t *testing.T) {
 	check := func(db *DB, files map[tail.FileID]int64) {
 		t.Helper()
 		all := Budgets{Compactions: want, Models: map[string]int64{"m": 100_000}, Files: files}
-		diff := cmp.Diff(all, db.Checkpoints.Budgets())
-		kit.Check(t, diff == "", "-want +got:\n%s", diff)
+		kit.Same(t, "differs", cmp.Diff(all, db.Checkpoints.Budgets()))
 	}
 	check(db, map[tail.FileID]int64{1: 90_000, 2: 80_000})
 	kit.Must(t, db.Drop(t.Context(), []tail.FileID{1}))

@@ -35,8 +35,7 @@ func noise(size int) []byte {
 
 func deriveAll(t testing.TB, db *DB, all ...Derivation) []error {
 	t.Helper()
-	errs := kit.Try(db.Commit(t.Context(), all)).Must(t)
-	return errs
+	return kit.Try(db.Commit(t.Context(), all)).Must(t)
 }
 
 // kept is what is kept of a file; the zero value if nothing is.
@@ -60,8 +59,7 @@ func TestCommitContinues(t *testing.T) {
 	}
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
-	diff := cmp.Diff(*projectionAt(7), kept(t, db, 1))
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(*projectionAt(7), kept(t, db, 1)))
 	rows := peek(t, db, 1, 0, outbox.Limits{Entries: 100}).Batches
 	kit.Require(t, len(rows) == 2 && string(rows[1].Frame) == "check" && rows[1].Seq > rows[0].Seq, "rows %+v", rows)
 	settle(t, db, 1, rows[0].Seq)
@@ -88,8 +86,7 @@ func TestCommitStale(t *testing.T) {
 			t.Errorf("%d: %v, want %v", i, errs[i], want)
 		}
 	}
-	diff := cmp.Diff(*projectionAt(3), kept(t, db, 1))
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(*projectionAt(3), kept(t, db, 1)))
 	kit.Equal(t, "rows before", db.State.Outbox.Usage().Batches, before.Batches)
 	kit.Equal(t, "the one that was not stale is not kept", kept(t, db, 2).Place, placeAt(5))
 	if errs := deriveAll(t, db, Derivation{File: 1, Batches: row}); errs[0] != nil || db.State.Outbox.Usage().Batches != before.Batches+1 {
@@ -124,8 +121,7 @@ func TestCommitFails(t *testing.T) {
 			_, err := db.Commit(t.Context(), d)
 			kit.Require(t, errors.Is(err, errInjected), "%v", err)
 			failing = false
-			diff := cmp.Diff(before, dump(t, db))
-			kit.Check(t, diff == "", "%v", diff)
+			kit.Same(t, "differs", cmp.Diff(before, dump(t, db)))
 			errs := deriveAll(t, db, d...)
 			kit.Check(t, errs[0] == nil && kept(t, db, 1).Place == placeAt(4), "again: %v", errs)
 		})
@@ -195,8 +191,7 @@ func TestLagging(t *testing.T) {
 	for _, id := range ids {
 		got[id] = true
 	}
-	diff := cmp.Diff(map[tail.FileID]bool{1: true, 3: true, 4: true}, got)
-	kit.Check(t, diff == "", "%v", diff)
+	kit.Same(t, "differs", cmp.Diff(map[tail.FileID]bool{1: true, 3: true, 4: true}, got))
 	f, _, err := db.State.Files.Routing(t.Context(), 1)
 	kit.Check(t, err == nil && f.Watched && f.WatchedFrom == 40 && !f.Compacted, "%+v %v", f, err)
 }

@@ -105,8 +105,7 @@ func settle(t testing.TB, db *DB, stream uint64, seqs ...uint64) {
 
 func peek(t testing.TB, db *DB, stream, after uint64, max outbox.Limits) outbox.StreamBatches {
 	t.Helper()
-	p := kit.Try(db.State.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
-	return p
+	return kit.Try(db.State.Outbox.Peek(context.Background(), server, stream, after, max)).Must(t)
 }
 
 // dump is the content of the buckets that derivations, attachments and their rows are in.
@@ -145,8 +144,7 @@ func checkMemory(t testing.TB, db *DB) {
 		t.Error(err)
 		return
 	}
-	diff := cmp.Diff(describe(fresh), describe(db))
-	kit.Check(t, diff == "", "memory differs from the file (-file +memory):\n%s", diff)
+	kit.Same(t, "memory differs from the file", cmp.Diff(describe(fresh), describe(db)))
 }
 
 // describe is what is in memory, in words.

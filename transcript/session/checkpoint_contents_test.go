@@ -38,8 +38,7 @@ func TestCheckpointContents(t *testing.T) {
 	got := k.checkpoints[0]
 	kit.Equal(t, "context hash "+got.ContextHash, len(got.ContextHash), 16)
 	got.ContextHash = ""
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "-want +got:\n%s", diff)
+	kit.Same(t, "differs", cmp.Diff(want, got))
 	d.add(d.leaf, `"type":"assistant","message":{"id":"s","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}`)
 	d.edit("Read", "/home/kim/shop/tax.go")
 	k.read(d, 8, len(d.lines))

@@ -150,8 +150,7 @@ func TestClearedContext(t *testing.T) {
 			}
 			kit.Check(t, clears == tt.clears && ((clears > 0) == (epoch > 0) || tt.back != nil),
 				"cleared %d times, epoch %d", clears, epoch)
-			diff := cmp.Diff(tt.back, goneBackTo(events))
-			kit.Check(t, diff == "", "rewinds (-want +got):\n%s", diff)
+			kit.Same(t, "rewinds", cmp.Diff(tt.back, goneBackTo(events)))
 			kit.Equal(t, "what was said before stays", tree.Abandoned(0) == 0, (tt.name != "the first prompt again"))
 			kit.Equal(t, "usage", s.Summary().Usage.Input, 5000)
 		})
@@ -233,8 +232,7 @@ func TestProgressAnswers(t *testing.T) {
 		MessageID: "m1", RequestID: "r1", Model: "claude-haiku-4-5", UUID: "x", Line: 1, Sidechain: true,
 		Time: time.Date(2026, 8, 20, 9, 0, 5, 0, time.UTC), Usage: transcript.Usage{Input: 3, Output: 5, CacheRead: 7, CacheWrite1h: 20},
 	}}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "samples (-want +got):\n%s", diff)
+	kit.Same(t, "samples", cmp.Diff(want, got))
 	if sum := s.Summary(); sum.Answers != 0 || sum.Usage != (transcript.Usage{}) || sum.Context.Known || sum.Model != "" {
 		t.Errorf("the session itself: %d answers, %+v, context %+v, model %q", sum.Answers, sum.Usage, sum.Context, sum.Model)
 	}

@@ -82,8 +82,7 @@ func TestQueue(t *testing.T) {
 					answer("end_turn")
 				}
 			}
-			diff := cmp.Diff("prompt begin|"+x.want, strings.Join(got, "|"))
-			kit.Check(t, diff == "", "-want +got:\n%s", diff)
+			kit.Same(t, "differs", cmp.Diff("prompt begin|"+x.want, strings.Join(got, "|")))
 		})
 	}
 }
@@ -146,8 +145,7 @@ func TestTurnsOfOthers(t *testing.T) {
 		"background task One", "background task Two", "turn of 3s", "auto continuation Your limit has reset", "agent a1 half", "turn of 6s",
 		"Claude Code goes on", "turn of 0s",
 	}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "-want +got:\n%s", diff)
+	kit.Same(t, "differs", cmp.Diff(want, got))
 	if sum := s.Summary(); sum.Prompts != 1 || sum.Turns != 6 || sum.Title != "check every hour" {
 		t.Errorf("%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
 	}

@@ -95,8 +95,7 @@ func TestFoldIgnoresOldCopies(t *testing.T) {
 			t.Fatalf("the copy of line %d brought %+v", i, events[0])
 		}
 	}
-	diff := cmp.Diff(want, s.Summary())
-	kit.Check(t, diff == "", "summary after copies (-want +got):\n%s", diff)
+	kit.Same(t, "summary after copies", cmp.Diff(want, s.Summary()))
 	events := s.Add(24_000, transcript.Parse(c.next()))
 	kit.Check(t, len(events) != 0, "what came after the copies brought nothing")
 }

@@ -17,8 +17,7 @@ func TestPlanInNewTranscript(t *testing.T) {
 	other := `{"type":"user","uuid":"3","parentUuid":"2","origin":{"kind":"auto-continuation"},"message":{"content":"Go on"}}`
 	got := logged(t, []string{leftover, plan, below("1", answerText("2", "Done.")), other}, nil)
 	want := []string{"1 user Implement the following plan", "2 assistant Done.", "2 result", "3 message Go on"}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
+	kit.Same(t, "messages", cmp.Diff(want, got))
 }
 
 // TestImageInPrompt: an image is in the history, whether the prompt's text names it or not.

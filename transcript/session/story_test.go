@@ -58,8 +58,7 @@ func TestQueuedPromptsStandWhereUsed(t *testing.T) {
 			strings.Contains(strings.Join(short(log), "\n"), "second"), (line >= 4))
 	})
 	want := []string{"0 user first", "1 assistant one", "3 assistant two", "4 user second", "5 assistant three", "6 result"}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
+	kit.Same(t, "messages", cmp.Diff(want, got))
 }
 
 // below gives a record a parent.
@@ -144,8 +143,7 @@ func TestLogTellsTheStory(t *testing.T) {
 	}, nil)
 	want := []string{"0 user first", "1 assistant one", "2 interrupted", "2 result", "3 command /model opus", "4 compaction",
 		"5 cleared", "5 user do it"}
-	diff := cmp.Diff(want, got)
-	kit.Check(t, diff == "", "messages (-want +got):\n%s", diff)
+	kit.Same(t, "messages", cmp.Diff(want, got))
 }
 
 // TestTurnTokensAreSplit: a turn's input is distinguished by what it costs.
@@ -197,7 +195,6 @@ func TestResultBeforeCall(t *testing.T) {
 		{[]string{call, text, result}, []string{"0 user go", "1 tool_complete", "2 assistant I look."}},
 	} {
 		got := logged(t, append([]string{promptLine("1", "2.1.98", "go")}, x.lines...), nil)
-		diff := cmp.Diff(x.want, got)
-		kit.Check(t, diff == "", "-want +got:\n%s", diff)
+		kit.Same(t, "differs", cmp.Diff(x.want, got))
 	}
 }

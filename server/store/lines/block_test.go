@@ -14,14 +14,12 @@ import (
 
 func blockCodec(t testing.TB) *codec {
 	t.Helper()
-	c := kit.Try(NewCodec()).Must(t)
-	return c
+	return kit.Try(NewCodec()).Must(t)
 }
 
 func build(t testing.TB, c *codec, lines []Line) Block {
 	t.Helper()
-	b := kit.Try(c.Build(lines)).Must(t)
-	return b
+	return kit.Try(c.Build(lines)).Must(t)
 }
 
 func same(a, b Line) bool {
