@@ -221,15 +221,11 @@ func (s suite) oneFails(t *testing.T) {
 		put(t, st, batch(name, prose(0, 7, 1000)...))
 	}
 	failing = "write blocks"
-	if _, err := st.Seal(t.Context(), endOfTime); !errors.Is(err, errStep) {
-		t.Errorf("packed: %v", err)
-	}
+	kit.Err(t, "packed", errStep)(st.Seal(t.Context(), endOfTime))
 	kit.Equal(t, "streams that are not packed", s.query(t, st, `SELECT count(DISTINCT stream) FROM lines`), 1)
 	seal(t, st, endOfTime)
 	failing = "note object"
-	if _, err := st.Cool(t.Context(), endOfTime); !errors.Is(err, errStep) {
-		t.Errorf("moved: %v", err)
-	}
+	kit.Err(t, "moved", errStep)(st.Cool(t.Context(), endOfTime))
 	kit.Equal(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
 	cool(t, st)
 	kit.Equal(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
@@ -248,11 +244,8 @@ func (s suite) coldLarge(t *testing.T) {
 	}
 	put(t, st, batch("s", all...))
 	cool(t, st)
-	if n := s.query(t, st, `SELECT max(size) FROM cold_objects`); n > 1<<20+size {
-		t.Errorf("an object has %d bytes", n)
-	}
+	n := s.query(t, st, `SELECT max(size) FROM cold_objects`)
+	kit.Check(t, n <= 1<<20+size, "an object has %d bytes", n)
 	kit.Equal(t, "bytes in the database", s.local(t, st), 0)
-	if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) {
-		t.Errorf("%d lines can be read", len(got))
-	}
+	kit.Equal(t, "lines can be read", dumpOf(t, st, "s"), listed(all))
 }

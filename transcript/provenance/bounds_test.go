@@ -16,11 +16,8 @@ import (
 func linkOf(t *testing.T, plain string) string {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.BestCompression)
-	kit.Must(t, err)
-	if _, err := w.Write([]byte(plain)); err != nil {
-		t.Fatal(err)
-	}
+	w := kit.Try(flate.NewWriter(&b, flate.BestCompression)).Must(t)
+	kit.Try(w.Write([]byte(plain))).Must(t)
 	kit.Must(t, w.Close())
 	return base64.RawURLEncoding.EncodeToString(b.Bytes())
 }
@@ -72,7 +69,5 @@ func TestDecideIsBounded(t *testing.T) {
 	}
 	list = append(list, Candidate{Session: 2000, Edit: Edit{Path: "/w/a.go", At: noon, Sums: []Sum{telling}}})
 	d := Decide(Commit{At: noon.Add(time.Hour), Files: []File{f}}, [][]Candidate{list})
-	if d.Added != 40_000 || d.NotProven[ByHand] != 20_000 {
-		t.Errorf("%d lines, not proven %v", d.Added, d.NotProven)
-	}
+	kit.Check(t, d.Added == 40_000 && d.NotProven[ByHand] == 20_000, "%d lines, not proven %v", d.Added, d.NotProven)
 }

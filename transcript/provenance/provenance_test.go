@@ -56,9 +56,7 @@ func (s *script) edits(t *testing.T) (out []Edit) {
 		b = &Builder{}
 		kit.Must(t, b.UnmarshalBinary(state))
 	}
-	if diff := cmp.Diff(out, atOnce); diff != "" {
-		t.Errorf("without steps: %s", diff)
-	}
+	kit.Same(t, "without steps", cmp.Diff(out, atOnce))
 	return out
 }
 
@@ -100,9 +98,7 @@ func TestEdits(t *testing.T) {
 		{Line: 10, Prompt: 3, At: at(12), Path: "/home/kim/shop/n.ipynb", Sums: sums("print(1)")},
 		{Line: 12, Prompt: 3, At: at(13), Path: "/home/kim/shop/web/page.html", Sums: sums("<p>hello</p>")},
 	}
-	if diff := cmp.Diff(want, s.edits(t)); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "differs", cmp.Diff(want, s.edits(t)))
 }
 
 // TestEditsOfAnAgentInProgress reads edits of an agent from the records that repeat them.
@@ -116,9 +112,7 @@ func TestEditsOfAnAgentInProgress(t *testing.T) {
 		s.lines = append(s.lines, `{"type":"progress","cwd":"/home/kim/shop","timestamp":"2026-03-12T12:00:09Z","data":{"type":"agent_progress","message":`+message+`}}`)
 	}
 	want := []Edit{{Line: 1, At: noon.Add(9 * time.Second), Path: "/home/kim/shop/a.go", Sums: sums("func agent() {}")}}
-	if diff := cmp.Diff(want, s.edits(t)); diff != "" {
-		t.Error(diff)
-	}
+	kit.Same(t, "differs", cmp.Diff(want, s.edits(t)))
 }
 
 func TestHeredocs(t *testing.T) {
@@ -143,9 +137,8 @@ func TestHeredocs(t *testing.T) {
 			got = append(got, e.Path)
 			for _, text := range strings.Split(x.want, "\n") {
 				path, lines, _ := strings.Cut(text, ": ")
-				if path == e.Path && !cmp.Equal(e.Sums, sums(strings.Split(lines, "|")...)) {
-					t.Errorf("%q: other lines in %s", x.command, path)
-				}
+				kit.Check(t, path != e.Path || cmp.Equal(e.Sums, sums(strings.Split(lines, "|")...)), "%q: other lines in %s",
+					x.command, path)
 			}
 		}
 		var want []string
@@ -154,33 +147,24 @@ func TestHeredocs(t *testing.T) {
 				want = append(want, path)
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: %s", x.command, diff)
-		}
+		diff := cmp.Diff(want, got)
+		kit.Check(t, diff == "", "%q: %s", x.command, diff)
 	}
 }
 
 // TestSumOf compares what formatters change as equal, and says when it was changed.
 func TestSumOf(t *testing.T) {
 	base, plain, ok := SumOf("\treturn compare(a, b)")
-	if plain || !ok {
-		t.Fatal("a telling line")
-	}
+	kit.Require(t, !plain && ok, "a telling line")
 	for line, same := range map[string]bool{"  return compare(a, b)": true, "return compare( a,b )\r": true, "  return compare(a, b);": true, "return compare(a, c)": false} {
 		s, _, _ := SumOf(line)
-		if (s.Key() == base.Key()) != same {
-			t.Errorf("%q: same is not %v", line, same)
-		}
-		if s == base && line != "  return compare(a, b)" {
-			t.Errorf("%q is the same in every character", line)
-		}
+		kit.Equal(t, line+": same is", (s.Key() == base.Key()), same)
+		kit.Check(t, s != base || line == "  return compare(a, b)", "%q is the same in every character", line)
 	}
-	if _, plain, ok := SumOf("\t}"); !plain || !ok {
-		t.Error("a brace tells something")
-	}
-	if _, _, ok := SumOf(" \t\r"); ok {
-		t.Error("a blank line is a line")
-	}
+	_, plain, ok = SumOf("\t}")
+	kit.Check(t, plain && ok, "a brace tells something")
+	_, _, ok = SumOf(" \t\r")
+	kit.Check(t, !ok, "a blank line is a line")
 	secret := Secret{1}
 	other := sums("return compare(a, c)")[0]
 	ask := secret.Ask([]Sum{base})
@@ -251,9 +235,7 @@ func TestDecide(t *testing.T) {
 		for _, s := range d.Shares(lists) {
 			got = append(got, fmt.Sprintf("%d:%d", s.Session, s.Lines))
 		}
-		if out := strings.Join(append(got, fmt.Sprint(d.NotProven)), " "); out != x.want {
-			t.Errorf("%s: %s, want %s", name, out, x.want)
-		}
+		kit.Equal(t, name, strings.Join(append(got, fmt.Sprint(d.NotProven)), " "), x.want)
 	}
 }
 
@@ -264,7 +246,6 @@ func TestDecideOriginal(t *testing.T) {
 	copied.Copied = true
 	lists := [][]Candidate{{edit(2, 1, "/k/cart.go", a), copied}}
 	d := Decide(Commit{At: noon.Add(time.Hour), Files: []File{{Paths: []string{"cart.go"}, Lines: added(a)}}}, lists)
-	if s := d.Shares(lists); len(s) != 1 || s[0].Session != 2 {
-		t.Errorf("named: %+v", s)
-	}
+	s := d.Shares(lists)
+	kit.Check(t, len(s) == 1 && s[0].Session == 2, "named: %+v", s)
 }

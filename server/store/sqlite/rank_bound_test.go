@@ -69,8 +69,7 @@ func TestRankBoundSegments(t *testing.T) {
 	for text, turns := range map[string]int{"quokka": 1, "return": 1, "wombat": 0} {
 		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3})
 		kit.Must(t, err)
-		if r.Turns != turns || !r.More || len(r.List) != 1 {
-			t.Errorf("%s: %d turns of %d sessions, more %v, want %d of one", text, r.Turns, len(r.List), r.More, turns)
-		}
+		kit.Check(t, r.Turns == turns && r.More && len(r.List) == 1,
+			"%s: %d turns of %d sessions, more %v, want %d of one", text, r.Turns, len(r.List), r.More, turns)
 	}
 }

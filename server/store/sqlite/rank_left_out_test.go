@@ -60,8 +60,7 @@ func TestRankGoneBoundSessions(t *testing.T) {
 	for i, l := range lines {
 		kit.Must(t, s.Put(t.Context(), &server.Batch{Received: said, Lines: lines[i : i+1], Head: server.Head{
 			SessionID: "history", Machine: "m", Epoch: "e", EndLine: l.Index + 1}}))
-		tasks, err := s.Lagging(t.Context(), 1)
-		kit.Must(t, err)
+		tasks := kit.Try(s.Lagging(t.Context(), 1)).Must(t)
 		d := derivationOf(t, s, tasks[0], l)
 		for k := range d.Texts {
 			d.Texts[k].Turn, d.Texts[k].Time = l.Index, said.Add(time.Duration(i)*time.Second)
