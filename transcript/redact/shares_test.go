@@ -184,6 +184,12 @@ const noSecrets = `PASS: internal/shop/cart_test.go:41
 	"Server-TLS11-Reject": "PASS", "Client-TLS12-NoSign-RSA_SHA1": "PASS", "Last9": "PASS"
 	print(f"password={password!r}")
 	const secretValue = 0x53c2_37ff
+	ownerPrivateKey: Uint8Array, teeKey: Promise<Uint8Array>, folderKey = new Float64Array(2), let private_key = vec![0u8; 32];
+	github.com/getsentry/sentry-go v0.27.0 h1:Pv98CIbtB3LkMWmXi4Joa5OOcwbmnX88sF5qbK3r3Ps=
+	- uses: codecov/codecov-action@e28ff129e5465c2c0dcc6f003fc735cb6ba0c673 # v4
+	const [password, setPassword] = useState("")
+	privateKey: ed25519Seed, refreshToken = body?.refreshToken; userPrivateKey: auth.vaultKeypair!.privateKey,
+	refreshToken = req.cookies?.['refresh_token'];
 	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`
 
 // TestStillSecrets: what looks like TestNoSecrets' lines and is a secret.
