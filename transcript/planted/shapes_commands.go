@@ -186,4 +186,24 @@ dotnet nuget push x.nupkg --api-key ‹«a46»›
 deploy --token=‹«a32»› --all
 tool --api-key ‹«a32»›
 tool --client-secret "‹«a40»›"
+CONFIG SET requirepass "‹«p20»›"
+curl -s https://h/ -u "$USER:‹«p16»›"
+curl "https://h/v1?key=‹«a32»›&q=x"
+curl -F 'token=‹«a32»›' https://h/
+printf 'kim:%s\n' '‹«p16»›' | sudo chpasswd
+read -r PASS <<< '‹«p16»›'
+https://app.example.com/reset?reset_token=‹«a40»›
+#define API_KEY "‹«a32»›"
+char pass[] = "‹«p16»›";
+WiFi.begin("home", "‹«p16»›");
+jwt.sign(payload, "‹«a40»›")
+gcloud secrets create x --data-file=- <<< "‹«a24»›"
+ansible-vault encrypt_string '‹«p16»›' --name db_password
+yarn config set npmAuthToken ‹«a36»›
+runas /user:kim cmd # pw: ‹«p16»›
+wpa_cli set_network 0 psk '"‹«p16»›"'
+iwconfig wlan0 key s:‹«a13»›
+cryptsetup open /dev/sda x <<< "‹«p16»›"
+rclone config create r sftp pass ‹«a16»›
+app+run+--x+mysql+-u+root+-p‹«a20»›+db
 `

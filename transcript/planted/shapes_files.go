@@ -124,4 +124,31 @@ session_secret: "‹«a40»›"
 COOKIE_SECRET=‹«a32»›
 GF_SECURITY_ADMIN_PASSWORD=‹«p14»›
 credentials:⏎  username: kim⏎  password: ‹«p14»›
+<pre>db:5432:*:app:‹«p18»›</pre>
+<servers><server><password>‹{«a40»=}›</password></server></servers>
+secret_key_base: "‹«h128»›"
+npmAuthIdent: "kim:‹«a20»›"
+BUNDLE_RUBYGEMS__PKG__GITHUB__COM: kim:‹«a40»›
+"github-oauth": {"github.com": "‹«h40»›"}
+"bearer": {"repo.example.com": "‹«a40»›"}
+<property><name>javax.jdo.option.ConnectionPassword</name><value>‹«p16»›</value></property>
+<key>ClientSecret</key>⏎<string>‹«a32»›</string>
+<setting name="Token" serializeAs="String"><value>‹«a32»›</value></setting>
+<wsse:Password Type="x">‹«p16»›</wsse:Password>
+hibernate.connection.password ‹«p16»›
+dsn = "user:‹«a16»›@tcp(127.0.0.1:3306)/app"
+rabbitmq:⏎  auth: {username: kim, password: ‹«a16»›}
+      command: redis-server --requirepass ‹«p16»›
+    command: ["redis-server", "--requirepass", "‹«p16»›"]
+secret "db" {⏎  value = "‹«p20»›"⏎}
+admin_password                   = "‹«p16»›"
+"administratorLoginPassword": { "value": "‹«p16»›" }
+ldap_bind_pw = ‹«p16»›
+proxy_set_header Authorization "Basic ‹«a24»==›";
+proxy_set_header X-Api-Key ‹«a32»›;
+snmp-server community ‹«a14»› RO
+tacacs-server key ‹«a16»›
+crypto isakmp key ‹«a16»› address 192.0.2.4
+kim : PSK "‹«p16»›"
+msg="login; token: ‹«h64»›"
 `

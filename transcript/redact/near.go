@@ -26,9 +26,10 @@ const (
 	keyID           // the identifier of a key, as long as they are
 	variable
 	userinfo
-	option  // an argument of an option
-	bearer  // a token follows
-	command // an option follows on the line
+	usertoken // a long name of a user, without a password
+	option    // an argument of an option
+	bearer    // a token follows
+	command   // an option follows on the line
 	cookieOption
 	piped   // something is written into a pipe before
 	words   // the value is a word behind others
@@ -57,8 +58,8 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		return isAssigned(b, at) && a.look(b, at).promising
 	case option:
 		return isOption(b, at) && hasArgument(b, at)
-	case userinfo:
-		return hasUserinfo(b, at)
+	case userinfo, usertoken:
+		return hasUserinfo(b, at, n == userinfo)
 	case command, cookieOption:
 		return hasOption(b[at:min(len(b), at+longestCommand)])
 	case arguments:
@@ -71,7 +72,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 	case spaced:
 		c := chars{b: b, at: at}
 		c.word()
-		return c.skip(" \t\"'", 4) > 0
+		return c.skip(" \t\"'+", 4) > 0 // + is a space of a form
 	case keyID:
 		return startsWord(b, at) && isLong(b[at:])
 	case keyFile:
@@ -86,7 +87,9 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 func (n near) sees(b []byte, at int) bool {
 	after := b[at:min(len(b), at+120)]
 	switch n {
-	case nearby, cookies:
+	case nearby:
+		return hasAny(after[:min(len(after), 48)], "=:,%&\"'\\")
+	case cookies:
 		return hasAny(after[:min(len(after), 48)], "=:,%&")
 	case quoted:
 		return hasAny(after[:min(len(after), 80)], "'\"\\%&")
@@ -115,6 +118,8 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		return false
 	case a.unsure:
 		return true
+	case n == element && a.sign == '=': // of an attribute
+		return hasAny(b[at:min(len(b), at+160)], ">")
 	case a.sign == 0 && n == call: // behind a space
 		c := chars{b: b, at: at}
 		c.word()
@@ -136,7 +141,10 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 func hasArgument(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
-	if c.skip("=:", 1) == 0 && c.skip(" \t", longestCommand) == 0 || c.escaped() {
+	if r, _ := c.peek(); r == '+' { // a space of a form
+		return true
+	}
+	if c.skip("=:", 1) == 0 && c.skip(" \t\"',", longestCommand) == 0 || c.escaped() {
 		return c.deeper || c.escaped()
 	}
 	var buf [64]byte
@@ -164,37 +172,9 @@ func hasCredentials(b []byte, at int) bool {
 	return true
 }
 
-// hasValue reports whether a name is followed by a member that is named value or default.
-func hasValue(b []byte, at int) bool {
-	c := chars{b: b, at: at}
-	c.word()
-	for i, first := range b[c.at:min(len(b), c.at+32)] {
-		rest := b[c.at+i:]
-		switch first | 0x20 {
-		case 'v':
-			if len(rest) < 5 || !bytes.EqualFold(rest[:5], []byte("value")) {
-				continue
-			}
-		case 'd':
-			if len(rest) < 7 || !bytes.EqualFold(rest[:7], []byte("default")) {
-				continue
-			}
-		default:
-			continue
-		}
-		member := chars{b: b, at: c.at + i}
-		member.word()
-		member.skip("\"' \t\r\n", 32)
-		if sign, _ := member.peek(); sign == ':' || sign == '=' || sign == '\\' || member.deeper || c.deeper {
-			return true
-		}
-	}
-	return false
-}
-
 // logins are functions and arguments that are given a user and a password.
 var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "credential", "credentials", ".login",
-	"getconnection", "connect", "pdo"}
+	"getconnection", "connect", "pdo", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
 
 // hasArguments reports whether a list follows a name, of which not the first element is in quotes.
 func hasArguments(b []byte, at int) bool {
@@ -244,7 +224,8 @@ func hasOption(b []byte) bool {
 		switch c := b[i]; {
 		case c == '\n':
 			return b[i-1] == '\\'
-		case (c == '-' || c == '/' || c == '|') && isSpace(b[i-1]), c == '\\', c == ':' && b[i-1] != ' ', c == '%', c == '&':
+		case (c == '-' || c == '/' || c == '|') && (isSpace(b[i-1]) || b[i-1] == '+'), c == '\\', c == ':' && b[i-1] != ' ',
+			c == '%', c == '&':
 			return true
 		}
 	}
@@ -365,15 +346,15 @@ func isOption(b []byte, at int) bool {
 	return false
 }
 
-// hasUserinfo reports whether a URL, given by the position of its "://", names a user and a password.
-func hasUserinfo(b []byte, at int) bool {
+// hasUserinfo reports whether a URL, given by the position of its "://", names a user, with a password or without one.
+func hasUserinfo(b []byte, at int, password bool) bool {
 	colon := false
 	for _, c := range b[at+3 : min(len(b), at+3+256)] {
 		switch c {
 		case ':':
 			colon = true
 		case '@':
-			return colon
+			return colon == password
 		case '/', ' ', '"', '\'', '<', '>', '\\', '\n', '\t', '?', '#', '`', '(', ')':
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ccship/ccship/transcript"
@@ -54,7 +55,7 @@ func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
 		if len(def.Literals) == 0 {
 			m.always = append(m.always, r)
 		}
-		for _, text := range def.Literals {
+		for _, text := range inForms(def.Literals) {
 			l := newLiteral(text, def.Fold, def.Token)
 			n, known := lits[l]
 			if !known {
@@ -70,6 +71,17 @@ func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
 	}
 	m.search = newSearch(order)
 	return m, nil
+}
+
+// inForms returns literals also as they are in forms, which write a space as a plus sign.
+func inForms(literals []string) []string {
+	all := slices.Clone(literals)
+	for _, text := range literals {
+		if form := strings.ReplaceAll(text, " ", "+"); form != text {
+			all = append(all, form)
+		}
+	}
+	return all
 }
 
 // Line masks a line of a transcript, of whatever shape. A nil Masker masks nothing.

@@ -4,7 +4,7 @@ import "slices"
 
 // builtin returns the table of built-in rules. Every rule names the document that it is written from.
 func builtin() []Rule {
-	return slices.Concat(cloudRules, serviceRules, prefixRules, forgeRules, chatRules, paymentRules, registryRules,
+	return slices.Concat(cloudRules, serviceRules, prefixRules, forgeRules, chatRules, paymentRules, vendorRules, registryRules,
 		modelRules, fileRules, commandRules, genericRules)
 }
 
@@ -229,8 +229,8 @@ var registryRules = []Rule{
 	{
 		Name:     "npmrc",
 		Source:   "https://docs.npmjs.com/cli/configuring-npm/npmrc#auth-related-configuration",
-		Pattern:  `(?::_|\b_|npm)(?:[aA]uthToken|auth|password)[ \t]*[=:]\s*["']?([^\s"'\\$]{8,})`,
-		Literals: []string{"_authToken", "_auth", "_password", "npmAuthToken"}, Before: 8, near: assignment, loose: true,
+		Pattern:  `(?::_|\b_|npm)(?:[aA]uthToken|[aA]uthIdent|auth|password)[ \t]*[=:]\s*["']?((?:[^\s"'\\$<]|<[^/]){8,})`,
+		Literals: []string{"_authToken", "_auth", "_password", "npmAuthToken", "npmAuthIdent"}, Before: 8, near: assignment, loose: true,
 	},
 	token("pypi", "https://pypi.org/help/#apitoken", `pypi-Ag[\w-]{50,}`, "pypi-Ag"),
 	token("rubygems", "https://guides.rubygems.org/api-key-scopes/", `rubygems_[a-f0-9]{48}\b`, "rubygems_"),
@@ -240,13 +240,13 @@ var registryRules = []Rule{
 		`dckr_(?:pat|oat)_[\w-]{24,}`, "dckr_pat_", "dckr_oat_"),
 	token("clojars", "https://github.com/clojars/clojars-web/wiki/Deploy-Tokens", `CLOJARS_[a-z0-9]{60}\b`, "CLOJARS_"),
 	token("artifactory", "https://jfrog.com/help/r/jfrog-platform-administration-documentation/access-tokens",
-		`(?:AKCp[A-Za-z0-9]{69}|cmVmdGtuO[A-Za-z0-9]{55})\b`, "AKCp", "cmVmdGtuO"),
+		`(?:AKCp[A-Za-z0-9]{68,70}|cmVmd[A-Za-z0-9]{59})\b`, "AKCp", "cmVmd"),
 }
 
 var modelRules = []Rule{
 	token("anthropic", "https://docs.anthropic.com/en/api/overview", `sk-ant-[\w-]{20,}`, "sk-ant-"),
 	token("openai", "https://platform.openai.com/docs/api-reference/authentication",
-		`sk-(?:(?:proj|svcacct|admin|None)-[\w-]{20,}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b|[A-Za-z0-9]{32,64}\b)`, "sk-"),
+		`sk-(?:(?:proj|svcacct|admin|None|api)-[\w-]{20,}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}\b|[A-Za-z0-9]{32,64}\b)`, "sk-"),
 	token("openrouter",
 		"https://openrouter.ai/docs/api-reference/authentication", `sk-or-v1-[a-f0-9]{64}\b`, "sk-or-v1-"),
 	token("huggingface", "https://huggingface.co/docs/hub/security-tokens",

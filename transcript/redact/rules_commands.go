@@ -41,7 +41,7 @@ var commandRules = []Rule{
 		`ldap(?:search|modify|add|delete|passwd|whoami|compare|modrdn|exop|vi)|slappasswd|kadmin(?:\.local)?|security\s+add-[a-z]+-password`,
 		`(?:-w|-s)[ \t]*`, "ldap", "slappasswd", "kadmin", "security add-"),
 	program("https://curl.se/docs/manpage.html#-u", `curl|wget|http|https|xh|lwp-request|curlie|siege|ab|hey|etcdctl|nats|rclone|lftp|gsutil|vegeta|httpie`,
-		`(?:-u|-U|-a|-A|--user|--proxy-user|--auth|--auth-user)[= ]?[ \t]*["']?[^\s:"'$,]{1,100}[:,]`, "curl", "wget ", "http ", "https ", "xh ", "etcdctl",
+		`(?:-u|-U|-a|-A|--user|--proxy-user|--auth|--auth-user)[= ]?[ \t]*["']?[^\s:"',]{1,100}[:,]`, "curl", "wget ", "http ", "https ", "xh ", "etcdctl",
 		"nats ", "lftp", "siege "),
 	{
 		Name:   "command",
@@ -80,6 +80,14 @@ var commandRules = []Rule{
 			`chpasswd\b[^\n]{0,40}<<<\s*["']?[\w.-]{1,64}:([^\s"']{4,})|chpasswd\b[^\n]{0,40}<<-?\s*["']?\w+["']?\n[\w.-]{1,64}:([^\s"']{4,})`,
 		Literals: []string{"chpasswd", "newusers"}, Before: 200, After: 200, loose: true, near: words,
 	},
+	{ // what is printed in two parts, or read from a string
+		Name:   "command",
+		Source: "https://www.gnu.org/software/bash/manual/bash.html#Here-Strings",
+		Pattern: `printf\s+["'][^"'\r\n]{0,64}:%s(?:\\n)?["']\s+` + commandValue + `\s*\|\s*(?:sudo\s+)?(?:\S*/)?(?:chpasswd|newusers)|` +
+			`(?:cryptsetup|gh\s+auth|gcloud\s+secrets|--password-stdin|--with-token|passwd\s+--stdin|read\s+(?:-\w+\s+)*\w*(?i:pass|pwd|token|secret)\w*)` +
+			`[^\n|;&<]{0,160}<<<\s*` + commandValue,
+		Literals: []string{"chpasswd", "newusers", "<<<"}, Before: 240, After: 160, loose: true, near: words,
+	},
 	{ // what is piped into a program that reads a password
 		Name:   "command",
 		Source: "https://docs.docker.com/reference/cli/docker/login/#password-stdin",
@@ -97,11 +105,13 @@ var commandRules = []Rule{
 		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
 	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|`+
 		`dotnet\s+user-secrets\s+set\s+\S+|gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|`+
+		`yarn\s+config\s+set\s+(?:-\w+\s+)?\S*(?:[aA]uthToken|[aA]uthIdent)|ansible-vault\s+encrypt_string|set_network\s+\d+\s+psk\s+['"]?|`+
+		`iwconfig\s+\w+\s+key\s+s:|rclone\s+config\s+create\s+[^\n|;]*\s(?:pass|password|token|secret_access_key)|`+
 		`ssm\s+put-parameter[^\n|;]*\s--value|keyvault\s+secret\s+set[^\n|;]*\s--value|gpg\b[^\n|;]*\s--passphrase|`+
 		`dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|`+
 		`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|`+
 		`pulumi\s+config\s+set\s+--secret\s+\S+|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+`,
-		"npm config", "aws configure", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
+		"npm config", "yarn config", "encrypt_string", "set_network", "iwconfig", "rclone config", "aws configure", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
 		"nuget ", "git config", "pulumi config", "secrets set", "secret put"),
 }
 

@@ -25,7 +25,7 @@ var fileRules = []Rule{
 	{
 		Name:     "pgpass",
 		Source:   "https://www.postgresql.org/docs/current/libpq-pgpass.html",
-		Pattern:  `(?m)` + lineStart + `[\w.*/-]+:(?:\d{2,5}|\*):[\w.*$-]+:[\w.*@-]+:([^\s"'` + "`" + `]{4,})[ \t]*(?:$|")`,
+		Pattern:  `(?m)` + lineStart + `[\w.*/-]+:(?:\d{2,5}|\*):[\w.*$-]+:[\w.*@-]+:([^\s"'<&` + "`" + `]{4,})(?:$|[\s"'<&\\])`,
 		Literals: []string{":5432:", ":5433:", ":6432:", ":6543:", ":*:", ":3306:", ":1521:"}, Before: 280, After: 280, loose: true,
 	},
 	{
@@ -69,6 +69,24 @@ var fileRules = []Rule{
 		Source:   "https://docs.docker.com/reference/cli/docker/login/",
 		Pattern:  `"(?:auth|identitytoken|registrytoken)"[ \t]*:\s*"([A-Za-z0-9+/._-]{12,}={0,2})"`,
 		Literals: []string{"auth", "identitytoken", "registrytoken"}, Before: 4, near: quotation, loose: true,
+	},
+	{
+		Name:     "composer-auth",
+		Source:   "https://getcomposer.org/doc/articles/authentication-for-private-packages.md",
+		Pattern:  `"(?:github-oauth|gitlab-oauth|gitlab-token|bearer)"\s*:\s*\{\s*"[^"\s]+"\s*:\s*"([^"\s]{16,})"`,
+		Literals: []string{"github-oauth", "gitlab-oauth", "gitlab-token", "bearer"}, Before: 4, After: 200, near: quoted,
+	},
+	{
+		Name:     "bundler",
+		Source:   "https://bundler.io/man/bundle-config.1.html#CREDENTIALS-FOR-GEM-SOURCES",
+		Pattern:  `\bBUNDLE_[A-Z0-9_]+__[A-Z0-9_]+["']?[ \t]*[:=][ \t]*["']?((?:[\w.@-]+:)?[^\s"'<&]{8,})`,
+		Literals: []string{"BUNDLE_"}, Before: 2, After: 160, near: variable, loose: true,
+	},
+	{
+		Name:     "maven-master",
+		Source:   "https://maven.apache.org/guides/mini/guide-encryption.html",
+		Pattern:  `<(?:master|password|passphrase)>\s*(\{[A-Za-z0-9+/=]{16,}\})\s*<`,
+		Literals: []string{"<master>", "<password>", "<passphrase>"}, Before: 2, After: 160,
 	},
 	{
 		Name:     "wireguard",

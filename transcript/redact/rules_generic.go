@@ -11,23 +11,27 @@ const (
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
 	passwords = `(?:password|passwd|passphrase|passcode|passwort|(?:^|[^a-z])pass|(?-i:[a-z]Pass)|pwd|secrets?|` +
-		`(?:^|[^a-z])(?:psk|creds|credential))`
+		`(?:^|[^a-z])(?:psk|creds|credential)|(?:[a-z]_|[^\w])pw)`
 	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	// looseNames matches wherever names does, and what may be before it.
-	looseNames = `(?:[^a-z]|[a-z]+[. ])?(?:pass|pwd|secret|psk|cred|key|token)[\w.-]*`
+	looseNames = `(?:[^a-z]|[a-z]+[. ])?(?:pass|pwd|pw|secret|psk|cred|key|token)[\w.-]*`
 	variables  = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
 		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
-	// quotedValue is one without spaces, in quotes; a backslash does not end it.
-	quotedValue = `(?:"((?:[^"\s\\]|\\[^"\s]){6,})"|'((?:[^'\s\\]|\\[^'\s]){6,})'|` + "`([^`\\s]{6,})`)"
-	bareValue   = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
+	// quotedValue is one without spaces, in quotes; a backslash does not end it. The end of what is searched may be within.
+	quotedValue = `(?:"((?:[^"\s\\]|\\[^"\s]){6,})(?:"|\z)|'((?:[^'\s\\]|\\[^'\s]){6,})(?:'|\z)|` + "`([^`\\s]{6,})(?:`|\\z))"
+	// wordValue is one without quotes; an element may end behind it.
+	wordValue = `((?:[^\s"'\\` + "`" + `;,)&|<]|<[^/\s]){6,})`
+	// lineEnd is behind the last word of a line, which may be in quotes, an element, or a parameter.
+	lineEnd   = `[ \t]*(?:$|["'<&\\\r])`
+	bareValue = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
 	// assigned is what parts a name from its value.
-	assigned = `["')\]]{0,3}\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
+	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
 	// identified begins what a statement says of a user; prose says it of anything.
 	identified = `(?:(?-i:\bIDENTIFIED)|(?:(?:\b(?:user|role|exists|to)\s|,)\s*\S+\s+)identified)`
-	lineStart  = `(?:^|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
+	lineStart  = `(?:^|<\w{1,16}>|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
 )
 
 // keyBreak is what is between two lines of a key: quotes, line breaks, and what tools write at the start of a line.
@@ -69,6 +73,31 @@ var genericRules = []Rule{
 		Literals: []string{"://"}, Before: 24, near: userinfo, loose: true,
 	},
 	{
+		Name:     "query",
+		Source:   "https://cloud.google.com/docs/authentication/api-keys-use#using-with-rest",
+		Pattern:  `[?&](?:amp;)?key=([A-Za-z0-9_-]{24,})(?:[^\w.-]|\z)`,
+		Literals: []string{"?key=", "&key=", "amp;key="}, Before: 6, After: 160, Entropy: 3.3, loose: true,
+	},
+	{
+		Name:   "api-key-header",
+		Source: "https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_set_header",
+		Pattern: `(?i)(?:proxy_set_header|add_header|requestheader[ \t]+set|header[ \t]+set|set_header)[ \t]+["']?[\w-]*(?:key|token|secret|auth|password)[\w-]*["']?` +
+			`[ \t]+(?:"([^"\s$]{8,})"|([^\s"';$]{8,}))`,
+		Literals: []string{"_header ", "header set"}, Fold: true, Before: 24, After: 160, loose: true,
+	},
+	{ // a token as the name of a user
+		Name:     "url-token",
+		Source:   "https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation",
+		Pattern:  `[A-Za-z][A-Za-z0-9+.-]*://([A-Za-z0-9_-]{20,})@[\w.\[-]`,
+		Literals: []string{"://"}, Before: 24, near: usertoken, Entropy: 3, loose: true,
+	},
+	{
+		Name:     "dsn",
+		Source:   "https://github.com/go-sql-driver/mysql#dsn-data-source-name",
+		Pattern:  `[\w.-]:([^\s:@/"'` + "`" + `]{4,})@(?:tcp|unix|udp)\(`,
+		Literals: []string{"@tcp(", "@unix(", "@udp("}, Before: 96, After: 8, loose: true,
+	},
+	{
 		Name:     "bearer",
 		Source:   "https://www.rfc-editor.org/rfc/rfc6750",
 		Pattern:  `(?i)\bbearer\s+["']?([A-Za-z0-9._~+/-]{16,}=*)`,
@@ -77,7 +106,7 @@ var genericRules = []Rule{
 	{
 		Name:   "query",
 		Source: "https://www.rfc-editor.org/rfc/rfc6750#section-2.3",
-		Pattern: `(?i)[?&#](?:amp;)?(?:(?:access_|auth_|id_|refresh_|private_|job_|session_)?token|api_?key|client_secret|password|` +
+		Pattern: `(?i)[?&#](?:amp;)?(?:(?:(?:access|auth|id|refresh|private|job|session|reset|invite|invitation|confirmation|verification|login|magic|sso|user|api|security|bot)_)?token|api_?key|client_secret|password|` +
 			`passwd|pwd|secret|sig|signature|x-(?:amz|goog|oss)-(?:signature|security-token)|hapikey|subscription-key|` +
 			`authkey|auth|jwt|assertion|sas)=([^&\s"'<>\\` + "`" + `(){}\[\],;#]{8,})`,
 		Literals: []string{"token=", "key=", "secret=", "password=", "passwd=", "pwd=", "sig=", "signature=", "auth=", "jwt=",
@@ -99,7 +128,7 @@ var genericRules = []Rule{
 	{
 		Name:   "authorization",
 		Source: "https://www.rfc-editor.org/rfc/rfc9110#section-11.6.2",
-		Pattern: `(?i)authorization["']?\s*[:=,]\s*["']?(?:(?:basic|token|bot|apikey|api-key|digest|key|bearer|negotiate|` +
+		Pattern: `(?i)authorization["']?(?:\s*[:=,]\s*["']?|\s+["'])(?:(?:basic|token|bot|apikey|api-key|digest|key|bearer|negotiate|` +
 			`ghtoken|sso-key|aws4-hmac-sha256\s+\S+\s+\S+\s+signature)[ =]+["']?)?([^\s"',\\` + "`" + `]{8,})`,
 		Literals: []string{"authorization"}, Fold: true, near: nearby, Before: 8, loose: true,
 	},
@@ -123,7 +152,7 @@ var genericRules = []Rule{
 		Name:   "env",
 		Source: "https://12factor.net/config",
 		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]*` + variables + variableEnd + `["']?\]?[ \t]?(?:\?=|:=|=>|=|:)[ \t]?(?:` +
-			quotedValue + `|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
+			quotedValue + `|` + wordValue + `)`,
 		Literals: []string{"PASS", "PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL", "CREDS", "KEY_BASE",
 			"_AUTH", "_PSK", "_SALT", "_PW"},
 		near: variable, Before: 64, After: 96, loose: true,
@@ -131,8 +160,8 @@ var genericRules = []Rule{
 	{
 		Name:   "env",
 		Source: "https://docs.docker.com/reference/dockerfile/#env",
-		Pattern: `(?i)\b(?:env|setx|setenv|set -x|set -gx|set-item|heroku config:set)[ \t]+(?:/[ms][ \t]+)?["']?` +
-			`(?-i:[A-Z0-9_]*` + variables + variableEnd + `)["']?[ \t]+(?:` + quotedValue + `|([^\s"'\\` + "`" + `;,)&|]{6,}))`,
+		Pattern: `(?i)(?:\b(?:env|setx|setenv|set -x|set -gx|set-item|heroku config:set)|#[ \t]*define)[ \t]+(?:/[ms][ \t]+)?["']?` +
+			`(?-i:[A-Z0-9_]*` + variables + variableEnd + `)["']?[ \t]+(?:` + quotedValue + `|` + wordValue + `)`,
 		Literals: []string{"PASS", "PWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "_KEY", "CREDENTIAL", "CREDS", "_AUTH"},
 		near:     spaced, Before: 80, After: 96, loose: true,
 	},
@@ -170,15 +199,15 @@ var genericRules = []Rule{
 	{ // a user and a password that a program is given one after the other
 		Name:   "basic-auth",
 		Source: "https://requests.readthedocs.io/en/latest/user/authentication/",
-		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|` +
-			`authenticate)\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]+["']|[\w.$]+)\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
-		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo"},
+		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|wifi\.begin|` +
+			`authenticate|\bjwt\.(?:sign|verify|encode|decode))\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]+["']|[\w.$]+)\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
+		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo", "wifi.begin", "jwt."},
 		Fold:     true, near: arguments, Before: 12, After: 160, loose: true,
 	},
 	{
 		Name:     "xml",
 		Source:   "https://maven.apache.org/settings.html#servers",
-		Pattern:  `(?i)` + names + `["']?>\s*(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
+		Pattern:  `(?i)` + names + `["']?(?:\s[^<>]{0,100})?>\s*(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
 		Literals: nameLiterals, Fold: true, near: element, Before: 24, After: 96, loose: true,
 	},
 	{
@@ -215,19 +244,19 @@ var genericRules = []Rule{
 		Source: "https://www.gnu.org/software/libc/manual/html_node/Argument-Syntax.html",
 		Pattern: `(?i)\B--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|pass|pwd|secret|token|api-?key|access-?key|secret-?key|` +
 			`apikey|account-?key|auth-?key|master-?key|license-?key|encryption-?key|oauth2-bearer|storepass|keypass|` +
-			`srcstorepass|deststorepass|secret-string|secret-id|psk|credentials?|userpass)` +
-			`(?:=|[ \t]+|:)(?:"([^"\s]{6,})"|'([^'\s]{6,})'|([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,}))`,
+			`srcstorepass|deststorepass|secret-string|secret-id|psk|credentials?|userpass|requirepass|masterauth)` +
+			`(?:=|[ \t]+|:|["']\s*,\s*)(?:"([^"\s]{6,})"|'([^'\s]{6,})'|([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,}))`,
 		Literals: []string{
 			"password", "passwd", "passphrase", "-pass", "-pwd", "-secret", "-token", "api-key", "apikey", "access-key",
 			"accesskey", "secret-key", "account-key", "auth-key", "master-key", "license-key", "encryption-key", "oauth2-bearer",
-			"storepass", "keypass", "-psk", "credential", "userpass",
+			"storepass", "keypass", "-psk", "credential", "userpass", "requirepass", "masterauth",
 		},
 		Fold: true, near: option, Before: 48, loose: true,
 	},
 	{
 		Name:     "netrc",
 		Source:   "https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html",
-		Pattern:  `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+([^\s"'\\` + "`" + `]{6,})`, // a quote ends the string around it
+		Pattern:  `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+` + wordValue, // a quote ends the string around it
 		Literals: []string{"login "}, Before: 4, After: 256, loose: true,
 	},
 	{
@@ -248,23 +277,43 @@ var genericRules = []Rule{
 	{ // in the middle of a line, what has letters and digits
 		Name:     "password",
 		Source:   "https://yaml.org/spec/1.2.2/",
-		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?[ \t]?[:=][ \t]?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&]|\\n)`,
+		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?[ \t]?[:=][ \t]?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&},;\]]|\\n)`,
 		Literals: nameLiterals, Fold: true, near: member, Before: 56, After: 96, Entropy: 3, loose: true,
+	},
+	{ // in the middle of a line, what is as long as a token
+		Name:     "token",
+		Source:   "https://www.rfc-editor.org/rfc/rfc6750",
+		Pattern:  `(?i)(?:^|[^\w.-])token["']?[ \t]?[:=][ \t]?["']?([A-Za-z0-9._~+/=-]{20,})(?:$|[\s"'<&},;\]]|\\n)`,
+		Literals: []string{"token"}, Fold: true, near: member, Before: 4, After: 96, Entropy: 3, loose: true,
 	},
 	{ // settings whose value is the next word
 		Name:   "password",
 		Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
-		Pattern: `(?im)` + lineStart + `(?:requirepass|masterauth|bindpw|rootpw|olcRootPW:|default_password|snmp-server community|` +
-			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=)` + `[ \t]+["']?([^\s"'` + "`" + `]{6,})["']?[ \t]*(?:$|")`,
-		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "snmp-server", "enable secret",
-			"enable password", "authtoken"},
+		Pattern: `(?im)` + lineStart + `(?:(?:config set )?(?:requirepass|masterauth)|bindpw|rootpw|olcRootPW:|default_password|` +
+			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=|(?:[a-z0-9_-]+\.){1,6}[\w-]*` + passwords + `)` +
+			`[ \t]+["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
+		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "enable secret", "enable password",
+			"authtoken", ".passw", ".secret", ".pwd"},
 		Fold: true, near: spaced, Before: 64, After: 96, loose: true,
 	},
 	{
 		Name:   "password",
+		Source: "https://www.cisco.com/c/en/us/td/docs/ios-xml/ios/security/s1/sec-s1-cr-book/sec-cr-s5.html",
+		Pattern: `(?im)` + lineStart + `(?:snmp-server community|(?:tacacs|radius)-server (?:host \S+ )?key(?: \d)?|crypto isakmp key(?: \d)?)` +
+			`[ \t]+([^\s"'<&` + "`" + `]{6,})(?:$|[\s"'<&\\])`,
+		Literals: []string{"snmp-server", "-server ", "isakmp key"}, Fold: true, near: spaced, Before: 16, After: 96, loose: true,
+	},
+	{
+		Name:     "psk",
+		Source:   "https://docs.strongswan.org/docs/latest/swanctl/swanctlConf.html",
+		Pattern:  `:[ \t]*(?:PSK|EAP|XAUTH|NTLM)[ \t]+(?:0s([A-Za-z0-9+/=]{8,})|"([^"\r\n]{6,})")`,
+		Literals: []string{"PSK", "EAP", "XAUTH", "NTLM"}, near: quoted, Before: 4, After: 96, loose: true,
+	},
+	{
+		Name:   "password",
 		Source: "https://www.cisco.com/c/en/us/td/docs/ios-xml/ios/security/d1/sec-d1-cr-book/sec-cr-t2.html",
-		Pattern: `(?im)` + lineStart + `username \S+ (?:privilege \d+ )?(?:secret|password)(?: \d)?[ \t]+["']?([^\s"'` + "`" +
-			`]{6,})["']?[ \t]*(?:$|")`,
+		Pattern: `(?im)` + lineStart + `username \S+ (?:privilege \d+ )?(?:secret|password)(?: \d)?[ \t]+["']?([^\s"'<&` + "`" +
+			`]{6,})["']?` + lineEnd,
 		Literals: []string{"username "}, Fold: true, near: account, Before: 64, After: 96, loose: true,
 	},
 	{
@@ -272,6 +321,18 @@ var genericRules = []Rule{
 		Source:   "https://www.postfix.org/SASL_README.html#client_sasl_enable",
 		Pattern:  `(?m)` + lineStart + `\[?[\w.-]+\]?:(?:25|465|587|2525)\s+[^\s:]+:([^\s"']{6,})|static:[^\s:]+:([^\s"']{6,})`,
 		Literals: []string{":587", ":465", ":2525", "static:"}, Before: 120, After: 200, loose: true,
+	},
+	{
+		Name:     "name-value",
+		Source:   "https://hadoop.apache.org/docs/current/hadoop-project-dist/hadoop-common/core-default.xml",
+		Pattern:  `(?i)(?:>\s*[\w.:-]{0,80}?(?:` + names + `|token)\s*</\w+>|\bname=["'][\w.:-]{0,80}?(?:` + names + `|token)["'][^<>]{0,80}>)\s*<(?:value|string|data)>([^<>\s]{6,})</`,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 96, After: 200, loose: true,
+	},
+	{
+		Name:     "name-value",
+		Source:   "https://learn.microsoft.com/azure/azure-resource-manager/templates/parameter-files",
+		Pattern:  `(?i)["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*(?:[:=]\s*|["']?\w+["']\s*)?\{\s*["']?(?:value|default)["']?\s*[:=]\s*` + quotedValue,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 80, After: 128, loose: true,
 	},
 	{ // the name and the value are members of their own
 		Name:   "name-value",
@@ -284,7 +345,7 @@ var genericRules = []Rule{
 
 // nameLiterals are parts of names, in lower case.
 var nameLiterals = []string{
-	"passw", "passphrase", "passcode", "pass", "pwd", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", " pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
 	"presharedkey", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",

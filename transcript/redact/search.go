@@ -299,7 +299,8 @@ func (s *search) find(hits []hit, text []byte) []hit {
 		hits = s.near(hits, text, n, w)
 		hits = hits[:found+len(slices.DeleteFunc(hits[found:], func(h hit) bool {
 			l := s.literals[h.literal]
-			return h.at != n || len(l.text) != shortest || l.mayFollow(' ') // as which the end counts
+			return h.at != n || len(l.text) != shortest || l.mayFollow(' ') || // as which the end counts
+				slices.Contains(hits[max(0, found-8):found], h)
 		}))]
 	}
 	if s.discord >= 0 {

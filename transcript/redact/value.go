@@ -63,7 +63,11 @@ func (c *chars) escaped() bool {
 }
 
 // closers may be between a name and a sign, besides a type.
-const closers = "\"')]` \t\\"
+const (
+	closers = "\"')[]` \t\\"
+	// widest bounds how far the signs of settings that stand below each other are from their names, in bytes.
+	widest = 48
+)
 
 // ahead is what follows a name. Rules that look at one position share it.
 type ahead struct {
@@ -92,11 +96,11 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	}
 	c := chars{b: b, at: at}
 	c.word()
-	n := c.skip(closers, 8)
+	n := c.skip(closers, widest)
 	sign, _ := c.peek()
-	if n > 0 && isAlnum(sign) { // a type, or an attribute
+	if n > 0 && isAlnum(sign) { // a type, a length, or an attribute
 		c.word()
-		c.skip(" \t", 2)
+		c.skip(closers, 4)
 		sign, _ = c.peek()
 	}
 	var buf [64]byte
@@ -188,4 +192,44 @@ func isCode(value []byte) bool {
 		return false
 	}
 	return strings.IndexByte("([{)", value[n]) >= 0 || bytes.HasPrefix(value, []byte("Test")) && value[4]-'A' < 26
+}
+
+// hasValue reports whether a name is followed by a member or an element that is named value, default, string or
+// data.
+func hasValue(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	for i, first := range b[c.at:min(len(b), c.at+longestBetween)] {
+		rest := b[c.at+i:]
+		switch first | 0x20 {
+		case 'v':
+			if !hasFold(rest, "value") {
+				continue
+			}
+		case 'd':
+			if !hasFold(rest, "default") && !hasFold(rest, "data") {
+				continue
+			}
+		case 's':
+			if !hasFold(rest, "string") {
+				continue
+			}
+		default:
+			continue
+		}
+		member := chars{b: b, at: c.at + i}
+		member.word()
+		member.skip("\"' \t\r\n", 32)
+		if sign, _ := member.peek(); sign == ':' || sign == '=' || sign == '>' || sign == '\\' || member.deeper || c.deeper {
+			return true
+		}
+	}
+	return false
+}
+
+// longestBetween bounds how far from a name the member with its value begins, in bytes.
+const longestBetween = 64
+
+func hasFold(b []byte, word string) bool {
+	return len(b) >= len(word) && bytes.EqualFold(b[:len(word)], []byte(word))
 }
