@@ -210,8 +210,8 @@ adafruit_io_key = "‹«l32»›"
 adafruit: ‹aio_«a28»›
 Authorization: ApiKey-v1 ‹gcntfy-prod-«h8»-«h4»-«h4»-«h4»-«h12»-«h8»-«h4»-«h4»-«h4»-«h12»›
 checkout: ‹sk_«h8»-«h4»-«h4»-«h4»-«h12»›
-‹pk_«d8»_«U32»›
-id ‹STS.«a24»›
+clickup: ‹pk_«d8»_«U32»›
+id ‹STS.N«a23»›
 sts ‹CAIS«a120»›
 ‹cmVmd«a59»›
 db key ‹db-«a29»›
@@ -223,12 +223,12 @@ honeycomb ‹hcaik_«l58»›
 kraken api-key: ‹«a80»==›
 launchdarkly ‹sdk-«h8»-«h4»-«h4»-«h4»-«h12»›
 messagebird_key: ‹«a25»›
-sfdc session ‹00D«a12»!«a90»›
+sfdc session ‹00D«a12»!AQ«a88»›
 SENTRY_DSN=https://‹«h32»›@o12.ingest.example.io/12
 BUNDLE_ENTERPRISE__CONTRIBSYS__COM=‹«h8»:«h8»›
 SONAR_LOGIN=‹«h40»›
 ‹«a22»==:«a32»›
-zai: ‹«h32».«l16»›
+ollama: ‹«h32».«a24»›
 airtable api: ‹key«a14»›
 <pre>CODECOV_TOKEN=‹«h8»-«h4»-«h4»-«h4»-«h12»›</pre>
 mapbox secret sk.‹eyJ«a70».«a22»›

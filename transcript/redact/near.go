@@ -38,6 +38,7 @@ const (
 	login   // a slash follows, and an at sign
 	account // the kind of a password follows
 	keyFile // the name of a file with a key
+	vendor  // the name of a vendor begins, and is assigned what is as long as a key
 	cookies // a sign of an assignment follows soon, and names with values
 )
 
@@ -73,6 +74,8 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		c := chars{b: b, at: at}
 		c.word()
 		return c.skip(" \t\"'+", 4) > 0 // + is a space of a form
+	case vendor:
+		return hasVendorKey(b, at)
 	case keyID:
 		return startsWord(b, at) && isLong(b[at:])
 	case keyFile:

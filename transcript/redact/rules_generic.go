@@ -307,7 +307,7 @@ var genericRules = []Rule{
 		Name:     "psk",
 		Source:   "https://docs.strongswan.org/docs/latest/swanctl/swanctlConf.html",
 		Pattern:  `:[ \t]*(?:PSK|EAP|XAUTH|NTLM)[ \t]+(?:0s([A-Za-z0-9+/=]{8,})|"([^"\r\n]{6,})")`,
-		Literals: []string{"PSK", "EAP", "XAUTH", "NTLM"}, near: quoted, Before: 4, After: 96, loose: true,
+		Literals: []string{": PSK", ": EAP", ": XAUTH", ": NTLM"}, near: quoted, Before: 4, After: 96, loose: true,
 	},
 	{
 		Name:   "password",

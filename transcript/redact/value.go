@@ -233,3 +233,35 @@ const longestBetween = 64
 func hasFold(b []byte, word string) bool {
 	return len(b) >= len(word) && bytes.EqualFold(b[:len(word)], []byte(word))
 }
+
+// hasVendorKey reports whether a word begins with a vendor's name, and a key follows behind a sign, with a few other
+// words between.
+func hasVendorKey(b []byte, at int) bool {
+	if at > 0 && b[at-1]|0x20 >= 'a' && b[at-1]|0x20 <= 'z' && !startsWord(b, at) {
+		return false
+	}
+	c := chars{b: b, at: at}
+	sign := byte(0)
+	for range 5 {
+		c.word()
+		c.skip(closers, 4)
+		if sign, _ = c.peek(); !isAlnum(sign) {
+			break
+		}
+	}
+	if sign == 0 || strings.IndexByte("=:,?", sign) < 0 {
+		return c.deeper || c.escaped()
+	}
+	c.skip("=:,?> \t\"'`\\", 12)
+	for range leastVendorKey {
+		r, size := c.peek()
+		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte("+/=.", r) < 0 {
+			return c.deeper || c.escaped()
+		}
+		c.at += size
+	}
+	return true
+}
+
+// leastVendorKey is the length of the shortest key that the name of a vendor tells, in bytes.
+const leastVendorKey = 17
