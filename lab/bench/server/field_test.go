@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,14 +38,15 @@ type rival struct {
 	ready []string // arguments with which it makes everything searchable
 	serve []string // arguments with which it serves its pages, and goes on
 	place func(d *desktop, text string, exact bool, id string) int
-	bill  []string // arguments with which it reports the cost
-	keeps string   // folder of what it keeps, below the home
+	bill  []string             // arguments with which it reports the cost
+	keeps string               // folder of what it keeps, below the home
+	carry func(d, to *desktop) // takes what it knows to another machine
 }
 
 const dejaRepository = "https://github.com/vshulcz/deja-vu"
 
 var rivals = []rival{
-	{name: "deja, main of 22 August 2026", get: buildDeja, ready: []string{"index"}, place: (*desktop).dejaPlace, keeps: ".cache/deja"},
+	{name: "deja, main of 22 August 2026", get: buildDeja, ready: []string{"index"}, place: (*desktop).dejaPlace, keeps: ".cache/deja", carry: dejaCarry},
 	{name: claudeRun, get: npm(claudeRun, "claude-run"), serve: []string{"--no-open", "--port"}},
 	{name: ccusage, get: npm(ccusage, "ccusage"), bill: []string{"claude", "daily", "--json", "--offline"}},
 }
@@ -105,6 +107,8 @@ func (w *world) ours(t *testing.T, all []remembered, sessions []corpus.Session) 
 	d := &desktop{t: t, home: m.dir, program: kit.Program(t, "ccship")}
 	d.run("usage", "--offline", "--json")
 	f.Add(field, "a report of the cost: CPU", d.spent.Seconds(), "s")
+	other := b.machine()
+	f.Add(field, elsewhere, moved(all, other.dir, func(id string) { other.ccship("resume", id, "--here") }), "of 20")
 	m.searches(f, field, 20)
 	m.d.MustStop(t)
 	b.stop()
@@ -131,6 +135,11 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 		kit.Eventually(d.t, "an appended line is found", time.Minute, func() bool { return r.place(d, word, false, id) >= 0 })
 		f.Add(field, "append → searchable, p50", time.Since(began).Seconds()*1000, "ms")
 	}
+	if r.carry != nil {
+		to := &desktop{t: d.t, home: home(d.t), program: d.program}
+		r.carry(d, to)
+		f.Add(field, elsewhere, moved(all, to.home, func(id string) { _ = to.command("resume", id, "--exec").Run() }), "of 20") // files tell
+	}
 	if r.bill != nil {
 		d.spent = 0
 		d.run(r.bill...)
@@ -153,6 +162,22 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 	after, err := gauge.Tree(p.Cmd.Process.Pid)
 	kit.Must(d.t, err)
 	f.Add(field, "idle", percent(after.CPU-before.CPU, f.w.idle()), "% of a core")
+}
+
+const elsewhere = "whole below another machine's ~/.claude after `resume`"
+
+// moved resumes twenty sessions on a machine that had none of them, and counts those whose transcripts are whole there.
+func moved(all []remembered, home string, resume func(id string)) (whole float64) {
+	for _, x := range all[:min(20, len(all))] {
+		resume(x.ID)
+		found, _ := filepath.Glob(filepath.Join(home, ".claude", "projects", "*", x.ID+".jsonl")) // the pattern is right
+		if len(found) == 1 {
+			if text, err := os.ReadFile(found[0]); err == nil && bytes.Count(text, []byte("\n")) >= len(x.Chunks(nil)[0].Lines) {
+				whole++
+			}
+		}
+	}
+	return whole
 }
 
 func (w *world) idle() time.Duration { return time.Duration(2*w.seconds) * time.Second }
@@ -199,6 +224,12 @@ func (d *desktop) dejaPlace(text string, exact bool, id string) int {
 		}
 	}
 	return -1
+}
+
+func dejaCarry(d, to *desktop) {
+	dir := home(d.t)
+	d.run("sync", "export", dir)
+	to.run("sync", "import", dir)
 }
 
 func buildDeja(t *testing.T) (string, error) {
