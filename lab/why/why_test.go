@@ -41,7 +41,8 @@ func TestWhy(t *testing.T) {
 	if repo == "" {
 		t.Skip("name a clone that has the branch entire/checkpoints/v1: repository=FOLDER")
 	}
-	roots := t.TempDir()
+	home := t.TempDir()
+	roots := filepath.Join(home, ".claude", "projects")
 	known := transcripts(t, repo, filepath.Join(roots, "-repository"))
 	git := &history.Repo{Top: repo}
 	kinds := map[string]*tally{}
@@ -70,6 +71,7 @@ func TestWhy(t *testing.T) {
 	for _, r := range rows {
 		users[r[1]] = users[r[1]] || r[2] != "" || strings.Contains(r[3], "Claude")
 	}
+	others := newRivals(t, repo, home)
 	lines := newVerbatim(filepath.Join(roots, "-repository"))
 	for i, c := range commits {
 		kind, want := known.kindOf(rows[i], users)
@@ -79,12 +81,14 @@ func TestWhy(t *testing.T) {
 		answer := written.Answer(c, true)
 		if kind == alone {
 			lines.judge(t, repo, c, answer, want, kit.HasSetting("each"))
+			others.judge(t, c.Name, want)
 		}
 		if right := kinds[kind].add(answer, want); !right && kit.HasSetting("each") {
 			t.Logf("%s: %s of %s: %s", kind, c.Name[:9], strings.Join(want, " "), inShort(answer))
 		}
 	}
 	t.Log(lines)
+	others.tell(t)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		x := kinds[kind]
 		t.Logf("| %s | %d commits | %d with a right name (%.1f %%) | %d names | %d wrong (precision %.1f %%) |", kind, x.commits,
