@@ -29,6 +29,7 @@ const (
 	deskColumns, deskRows = 96, 22
 	typing                = .045 // seconds that a person takes for a character, in the picture
 	longest               = 1.2  // seconds that the picture waits at most
+	reading               = 2.5  // seconds that the picture shows what a command said
 )
 
 // moves are sequences that move the cursor, clear and colour.
@@ -48,9 +49,11 @@ func (d *desk) note(text string) {
 	d.all += moves.ReplaceAllString(text, "")
 }
 
-// picture draws the recording as an animated SVG, by npm's svg-term.
+// picture draws the recording as an animated SVG, by npm's svg-term. Who wants no motion sees how it ends.
 func (d *desk) picture(file string) {
 	d.t.Helper()
+	d.at += reading
+	d.note("")
 	var cast bytes.Buffer
 	lines := json.NewEncoder(&cast)
 	must(d.t, lines.Encode(map[string]int{"version": 2, "width": deskColumns, "height": deskRows}))
@@ -59,8 +62,12 @@ func (d *desk) picture(file string) {
 	}
 	must(d.t, os.WriteFile(file+".cast", cast.Bytes(), 0o600))
 	if out, err := command("npx", "--yes", "svg-term-cli@2.1.1", "--in", file+".cast", "--out", file).CombinedOutput(); err != nil {
-		d.t.Errorf("svg-term: %v\n%s", err, out)
+		d.t.Fatalf("svg-term: %v\n%s", err, out)
 	}
+	drawn, err := os.ReadFile(file)
+	must(d.t, err)
+	still := fmt.Sprintf("<style>@media (prefers-reduced-motion:reduce){*{animation-play-state:paused!important;animation-delay:-%.1fs!important}}", d.at-reading/2)
+	must(d.t, os.WriteFile(file, bytes.Replace(drawn, []byte("<style>"), []byte(still), 1), 0o600))
 }
 
 // run runs a command behind a prompt, "#" root's or "$" the user's, and answers its questions in their order. The
@@ -68,6 +75,7 @@ func (d *desk) picture(file string) {
 func (d *desk) run(prompt, command string, answers ...answer) {
 	d.t.Helper()
 	if len(d.events) > 0 {
+		d.at += reading
 		d.note("\x1b[2J\x1b[H")
 	}
 	d.note(prompt + " ")
