@@ -2,7 +2,6 @@ package lines
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/ccship/ccship/server"
 
@@ -94,15 +93,6 @@ func (x *Lines) fetch(ctx context.Context, b *storedBlock, wait bool) (err error
 	return err
 }
 
-// whole is the block in whose span a line is, with its data; nil without one. It does not wait.
-func (x *Lines) whole(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*storedBlock, error) {
-	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
-	if err != nil || len(page) == 0 {
-		return nil, err
-	}
-	return &page[0], x.fetch(ctx, &page[0], false)
-}
-
 // Facts returns a line without most of its bytes. ok is false if it is not stored.
 func (x *Lines) Facts(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at, wait: true, span: server.Span{Most: 1}}, line)
@@ -150,17 +140,12 @@ func (a *Amount) add(kind server.Kind, size int64) {
 // Measure counts what is stored of a span. A block whose header is damaged has nothing.
 func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span) (out Amount, err error) {
 	at.Generation = s.Generation
-	hot := map[int64]bool{}
-	err = d.Query(ctx, `SELECT line, kind, length(raw) FROM lines`+ofPlace+` AND line >= ? AND line < ?`,
-		at.args(s.From, s.To), func(row sqlstore.Scanner) error {
-			var line, kind, size int64
-			err := row.Scan(&line, &kind, &size)
-			hot[line] = true
-			out.add(server.Kind(kind), size)
-			return err
-		})
+	hot, err := x.hotLines(ctx, d, at, s.From, s.To)
 	if err != nil {
-		return out, fmt.Errorf("measure lines: %w", err)
+		return out, err
+	}
+	for _, e := range hot {
+		out.add(server.Kind(e.Kind), e.Size)
 	}
 	query, args := overlapping(`first, last, lines, raw_bytes, header`, at, s.From, s.To)
 	err = d.Query(ctx, query, args, func(row sqlstore.Scanner) error {
@@ -170,7 +155,7 @@ func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s ser
 		}
 		entries, _ := b.Index()
 		for _, e := range entries {
-			if e.Index >= s.From && e.Index < s.To && !hot[e.Index] {
+			if _, over := hot[e.Index]; e.Index >= s.From && e.Index < s.To && !over {
 				out.add(server.Kind(e.Kind), e.Size)
 			}
 		}
@@ -179,14 +164,16 @@ func (x *Lines) Measure(ctx context.Context, d sqlstore.Dialect, at Place, s ser
 	return out, sqlstore.Wrap(err, "measure blocks")
 }
 
-// hotLines are the hot lines of a span.
-func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from, to int64) (map[int64]bool, error) {
-	out := map[int64]bool{}
-	err := d.Query(ctx, `SELECT line FROM lines`+ofPlace+` AND line >= ? AND line < ?`, at.args(from, to),
-		func(row sqlstore.Scanner) error {
-			var line int64
-			err := row.Scan(&line)
-			out[line] = true
+// hotLines are the hot lines of a span, without their bytes.
+func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from, to int64) (map[int64]entry, error) {
+	out := map[int64]entry{}
+	err := d.Query(ctx, `SELECT line, kind, length(raw) FROM lines`+ofPlace+` AND line >= ? AND line < ?`,
+		at.args(from, to), func(row sqlstore.Scanner) error {
+			var e entry
+			var kind int64
+			err := row.Scan(&e.Index, &kind, &e.Size)
+			e.Kind = uint8(kind)
+			out[e.Index] = e
 			return err
 		})
 	return out, sqlstore.Wrap(err, "look for lines")

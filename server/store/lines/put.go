@@ -118,7 +118,7 @@ type comparison struct {
 	lines []server.Line
 	of    map[int64][]int // where lines has an index
 	same  []bool          // of lines: a block has it
-	hot   map[int64]bool
+	hot   map[int64]entry
 }
 
 func (c *comparison) block(ctx context.Context, b *storedBlock) error {
@@ -139,7 +139,7 @@ func (c *comparison) block(ctx context.Context, b *storedBlock) error {
 	}
 	defer c.x.codec.Release(open)
 	for i, e := range open.Entries {
-		if c.hot[e.Index] || len(c.of[e.Index]) == 0 {
+		if _, over := c.hot[e.Index]; over || len(c.of[e.Index]) == 0 {
 			continue
 		}
 		stored, differs := open.Line(i), false

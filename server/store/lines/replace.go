@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -12,41 +13,51 @@ import (
 // damaged one: nobody can read it there.
 func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l Line, ok bool, err error) {
-	b, err := x.whole(ctx, d, at, line)
-	if err != nil || b == nil {
-		return l, false, err
-	}
-	all, err := x.unpack(&b.Block)
-	for _, l := range all {
-		if l.Index == line {
-			return l, true, nil
-		}
-	}
-	if errors.Is(err, errDamaged) {
-		err = nil
+	_, all, err := x.around(ctx, d, at, line)
+	if i := indexOf(all, line); i >= 0 {
+		return all[i], true, nil
 	}
 	return l, false, err
 }
 
 // Replace replaces by other bytes those that a block has of a line, by making the block anew.
 func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line int64, raw []byte) error {
-	b, err := x.whole(ctx, d, at, line)
-	if err != nil || b == nil {
+	b, all, err := x.around(ctx, d, at, line)
+	i := indexOf(all, line)
+	if err != nil || i < 0 {
 		return err
 	}
-	all, err := x.unpack(&b.Block)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if all[i].Index == line {
-			all[i].Raw = raw
-		}
-	}
+	all[i].Raw = raw
 	if err := x.remove(ctx, d, at, b); err != nil {
 		return err
 	}
 	return x.pack(ctx, d, at, all)
+}
+
+func indexOf(all []Line, line int64) int {
+	return slices.IndexFunc(all, func(l Line) bool { return l.Index == line })
+}
+
+// around is the block in whose span a line is, with its lines; nil without one.
+func (x *Lines) around(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*storedBlock, []Line, error) {
+	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
+	if err != nil || len(page) == 0 {
+		return nil, nil, err
+	}
+	all, err := x.linesOf(ctx, &page[0])
+	return &page[0], all, err
+}
+
+// linesOf copies a block's lines, in a transaction that others wait for: see fetch. A damaged one has none.
+func (x *Lines) linesOf(ctx context.Context, b *storedBlock) ([]Line, error) {
+	if err := x.fetch(ctx, b, false); err != nil {
+		return nil, err
+	}
+	all, err := x.unpack(&b.Block)
+	if errors.Is(err, errDamaged) {
+		return nil, nil
+	}
+	return all, err
 }
 
 // remove takes a block out of the database, and its data from where that is.

@@ -2,7 +2,6 @@ package lines
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -75,14 +74,8 @@ func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *st
 	}
 	var rest []Line
 	if n < int64(len(entries)) {
-		if err := x.fetch(ctx, b, false); err != nil {
-			return 0, err
-		}
-		all, err := x.unpack(&b.Block)
-		if errors.Is(err, errDamaged) {
-			return 0, nil // its lines that go were sent again, and are hot
-		}
-		if err != nil {
+		all, err := x.linesOf(ctx, b)
+		if err != nil || all == nil { // damaged: its lines that go were sent again, and are hot
 			return 0, err
 		}
 		rest = slices.DeleteFunc(all, func(l Line) bool { return gone[l.Index] })
