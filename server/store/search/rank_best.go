@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -147,45 +146,56 @@ func (r *ranking) excludes(in []uint8) bool {
 	})
 }
 
-// readTurns reads the turns of a segment.
-func (r *ranking) readTurns(ctx context.Context, m *match) error {
-	take := func(p page) error {
-		docs, err := readDocs(p)
-		at, _ := slices.BinarySearch(m.turns, uint32(p.First))
-		for ; at < len(m.turns) && int(m.turns[at])-int(p.First) < len(docs); at++ {
-			r.takeTurn(&docs[int(m.turns[at])-int(p.First)], m.termsIn(at))
+// readTurns reads turns, in the order of their segments.
+func (r *ranking) readTurns(ctx context.Context, list []*match) error {
+	pages := map[*match][]page{}
+	of, args := map[segmentID]*match{}, []any{}
+	for _, m := range list {
+		of[m.segmentID()] = m
+		for _, p := range m.small {
+			if p.Part == docPage+turnParts {
+				pages[m] = append(pages[m], p)
+			}
 		}
-		return err
-	}
-	var firsts []int64
-	for _, n := range m.turns {
-		if first := int64(n / pageDocs * pageDocs); len(firsts) == 0 || firsts[len(firsts)-1] != first {
-			firsts = append(firsts, first)
-		}
-	}
-	var err error
-	for _, p := range m.small {
-		if p.Part == docPage+turnParts && slices.Contains(firsts, p.First) {
-			err = errors.Join(err, take(p))
+		for i, n := range m.turns {
+			if m.small == nil && (i == 0 || n/pageDocs != m.turns[i-1]/pageDocs) {
+				args = append(args, m.owner, m.id, int64(n/pageDocs*pageDocs))
+			}
 		}
 	}
-	if m.small != nil {
-		return err
-	}
-	for some := range slices.Chunk(firsts, maxValues) {
-		args := append([]any{m.owner, m.id, docPage + turnParts}, sqlstore.Values(some)...)
-		err := r.d.Query(ctx, `SELECT first, data FROM gram_pages
-WHERE owner = ? AND segment = ? AND part = ? AND first IN (`+sqlstore.Marks(len(some))+`)`, args,
-			func(row sqlstore.Scanner) error {
+	for some := range slices.Chunk(args, maxValues/3*3) {
+		err := r.d.Query(ctx, `WITH s (owner, id, first) AS (VALUES `+
+			`(CAST(? AS bigint), CAST(? AS bigint), CAST(? AS bigint))`+strings.Repeat(`, (?, ?, ?)`, len(some)/3-1)+`)
+SELECT s.owner, s.id, p.first, p.data FROM s CROSS JOIN gram_pages p
+WHERE p.owner = s.owner AND p.segment = s.id AND p.part = ? AND p.first = s.first`,
+			append(slices.Clone(some), docPage+turnParts), func(row sqlstore.Scanner) error {
+				var id segmentID
 				var p page
-				if err := row.Scan(&p.First, &p.Data); err != nil {
-					return err
-				}
-				return take(p)
+				err := row.Scan(&id.owner, &id.segment, &p.First, &p.Data)
+				pages[of[id]] = append(pages[of[id]], p)
+				return err
 			})
 		if err != nil {
-			return fmt.Errorf("segment %d: %w", m.id, err)
+			return err
+		}
+	}
+	for _, m := range list {
+		slices.SortFunc(pages[m], func(a, b page) int { return cmp.Compare(a.First, b.First) })
+		for _, p := range pages[m] {
+			if err := r.takeTurns(m, p); err != nil {
+				return fmt.Errorf("segment %d: %w", m.id, err)
+			}
 		}
 	}
 	return nil
+}
+
+// takeTurns adds the turns that a page has.
+func (r *ranking) takeTurns(m *match, p page) error {
+	docs, err := readDocs(p)
+	at, _ := slices.BinarySearch(m.turns, uint32(p.First))
+	for ; at < len(m.turns) && int(m.turns[at])-int(p.First) < len(docs); at++ {
+		r.takeTurn(&docs[int(m.turns[at])-int(p.First)], m.termsIn(at))
+	}
+	return err
 }

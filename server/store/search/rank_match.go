@@ -37,6 +37,11 @@ type match struct {
 	in    []uint8   // of each of them the fields of all terms
 }
 
+// segmentID names a segment.
+type segmentID struct{ owner, segment int64 }
+
+func (m *match) segmentID() segmentID { return segmentID{m.owner, m.id} }
+
 // posting is the turns that have a term in a field.
 type posting struct {
 	term  int
@@ -253,12 +258,11 @@ func (r *ranking) streamKeys(ctx context.Context, list []*match, of func(stream 
 
 // pages calls yield with the pages of segments that may have keys from one up to another.
 func (r *ranking) pages(ctx context.Context, list []*match, from, to key, yield func(*match, page) error) error {
-	type id struct{ owner, segment int64 }
-	large := map[id]*match{}
+	large := map[segmentID]*match{}
 	var args []any
 	for _, m := range list {
 		if m.small == nil {
-			large[id{m.owner, m.id}] = m
+			large[m.segmentID()] = m
 			args = append(args, m.owner, m.id)
 		}
 		for _, p := range m.small {
@@ -278,7 +282,7 @@ WHERE p.owner = s.owner AND p.segment = s.id AND p.part = ? AND p.first <= ? AND
   SELECT max(q.first) FROM gram_pages q
   WHERE q.owner = s.owner AND q.segment = s.id AND q.part = ? AND q.first <= ?), 0)`,
 			args, func(row sqlstore.Scanner) error {
-				var of id
+				var of segmentID
 				p := page{Part: gramPage}
 				if err := row.Scan(&of.owner, &of.segment, &p.First, &p.Data); err != nil {
 					return err

@@ -43,10 +43,8 @@ func (r *ranking) findTurns(ctx context.Context) error {
 	if err == nil {
 		found, err = r.best(ctx, found)
 	}
-	for _, m := range found {
-		if err == nil {
-			err = r.readTurns(ctx, m)
-		}
+	if err == nil {
+		err = r.readTurns(ctx, found)
 	}
 	if err != nil {
 		return err
