@@ -100,7 +100,7 @@ func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) 
 		s.nextTurn(line, r)
 		s.sum.Turns++
 	}
-	if s.dequeued && id == s.guessed { // what left before was something else
+	if s.dequeued && text != "" && id == s.guessed { // what left before was something else
 		s.dequeued, s.guessed = false, 0
 		return
 	}

@@ -35,8 +35,8 @@ func TestQueue(t *testing.T) {
 		{"the second is sent next, the first left", "+one|+two|<|>two|-", "prompt two|prompt one"},
 		{"sent next without a record", "+/exit|<|+go on|-", "prompt go on"},
 		{"back in the input box, the notice stays", "+" + notice + "|+one|^|-", "message Tests ended"},
-		{"a picture without a text is sent next, then a prompt leaves", "+|<|>|+still there?|-", "prompt still there?"},
-		{"a picture, and a prompt that is typed again by another", "+|<|>|+still there?|>and now?|-", "prompt and now?|prompt still there?"},
+		{"a picture without a text is sent next, then a prompt leaves", "+|<|>|+still there?|-", "prompt |prompt still there?"},
+		{"a picture, and a prompt that is typed again by another", "+|<|>|+still there?|>and now?|-", "prompt |prompt and now?|prompt still there?"},
 		{"notices leave, and the prompt behind them is sent next", "+" + notice + "|+" + another + "|+fix it|-|<|end|>fix it", "prompt fix it"},
 		{"all leave but the prompt that is sent next", "+" + notice + "|+fix it|-|<|end|>fix it", "prompt fix it"},
 		{"what left is typed again later", "+" + notice + "|+fix it|-|end|>fix it", "prompt fix it|prompt fix it"},
@@ -63,7 +63,11 @@ func TestQueue(t *testing.T) {
 				s = *restore(t, &s)
 			}
 			user := func(text string) {
-				add(fmt.Sprintf(`"type":"user","uuid":"u%d","parentUuid":"u%d","message":{"content":%q}`, n+1, n, text))
+				content := fmt.Sprintf("%q", text)
+				if text == "" {
+					content = `[{"type":"image"}]`
+				}
+				add(fmt.Sprintf(`"type":"user","uuid":"u%d","parentUuid":"u%d","message":{"content":%s}`, n+1, n, content))
 			}
 			user("begin")
 			answer := func(stop string) {
