@@ -297,7 +297,8 @@ type RankedSession struct {
 	FoundSession
 	Hits    []Hit    // the best first; none of a query that only has filters. Of agents' lines Session is the agent's
 	Missing []string // words that the session lacks
-	// Gone is the session that a prompt history names and that is not stored: FoundSession is the history then.
+	// Gone is the session that a prompt history names and that is not stored, or the folder if it names none:
+	// FoundSession is the history then.
 	Gone string
 }
 

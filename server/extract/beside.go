@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -113,27 +114,32 @@ func (t *Texts) snapshot(line int64, at time.Time, r *transcript.Record) {
 // sameBackup is how long the backups of one snapshot take at most.
 const sameBackup = time.Second
 
-// Past is a line of the prompt history: what a person typed, in which session, and when.
+// Past is a line of the prompt history: what a person typed, in which session, and when. Old versions of Claude Code
+// wrote no session, only the folder: Session is that then, and Unnamed is set.
 type Past struct {
 	Session string
+	Unnamed bool
 	Text    string
 	Time    time.Time
 }
 
 // PastOf reads a line of the prompt history; false for any other line. Those have a type.
 func PastOf(l server.Line) (Past, bool) {
-	if scanned := transcript.Scan(l.Raw); l.Kind != server.Object || scanned.Type != nil || scanned.SessionID == nil {
+	if scanned := transcript.Scan(l.Raw); l.Kind != server.Object || scanned.Type != nil {
 		return Past{}, false
 	}
 	var said struct {
 		Display   string  `json:"display"`
 		Timestamp float64 `json:"timestamp"` // milliseconds
 		Session   string  `json:"sessionId"`
+		Project   string  `json:"project"`
 	}
-	if json.Unmarshal(l.Raw, &said) != nil || said.Display == "" || said.Timestamp <= 0 || said.Session == "" {
+	if json.Unmarshal(l.Raw, &said) != nil || said.Display == "" || said.Timestamp <= 0 ||
+		said.Session == "" && said.Project == "" {
 		return Past{}, false
 	}
-	return Past{said.Session, said.Display, time.UnixMilli(int64(said.Timestamp)).UTC()}, true
+	at := time.UnixMilli(int64(said.Timestamp)).UTC()
+	return Past{cmp.Or(said.Session, said.Project), said.Session == "", said.Display, at}, true
 }
 
 // Past adds what a line of the prompt history says.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/extract"
 )
 
 // talk stores a session of an owner, whose name begins with its project, and what is derived of it: lines are a kind, a
@@ -196,17 +197,20 @@ func (s suite) rankPast(t *testing.T) {
 	put(t, st, b)
 	save(t, st, lease(t, st)["s"], server.Derivation{Texts: said(b.Lines[0], start.Add(2*time.Hour))})
 	h := batch("history~m", object(0, `{"display":"count the dirigibles","timestamp":1787216400101,"project":"/p","sessionId":"swept"}`),
-		object(1, `{"display":"the zeppelin draft","timestamp":1787216400101,"project":"/p","sessionId":"s"}`))
+		object(1, `{"display":"the zeppelin draft","timestamp":1787216400101,"project":"/p","sessionId":"s"}`),
+		object(2, `{"display":"mend the ornithopter","timestamp":1787216400101,"project":"/old"}`),
+		object(3, fmt.Sprintf(`{"display":"keep this","timestamp":%d,"project":"/old"}`, start.Add(time.Hour).UnixMilli())))
 	put(t, st, h)
 	d := server.Derivation{}
 	for _, l := range h.Lines {
-		for _, x := range said(l, start) {
+		for _, x := range extract.Of(l) {
 			x.Turn = l.Index
 			d.Texts = append(d.Texts, x)
 		}
 	}
 	save(t, st, lease(t, st)["history~m"], d)
-	for text, want := range map[string]string{"zeppelin": "s", "airships": "s", "dirigible": "gone swept", "draft": "s"} {
+	for text, want := range map[string]string{"zeppelin": "s", "airships": "s", "dirigible": "gone swept", "draft": "s",
+		"ornithopter": "gone /old", "keep": "s"} {
 		kit.Equal(t, text, ranked(t, st, all, text), want)
 	}
 	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("draft", start), Limit: 5, Each: 5})

@@ -225,15 +225,14 @@ func (r *ranking) addGone(ctx context.Context) error {
 	s.d = r.d
 	for _, t := range r.history[:min(len(r.history), mostHistory)] {
 		x := r.infos[t.stream]
-		var session string
+		var said extract.Past
 		span := server.Span{Generation: t.generation, From: t.line, To: t.line + 1}
 		err := r.x.lines(ctx, r.d, Place{x.owner, t.stream, t.epoch}, span, func(l server.Line) error {
-			if p, ok := extract.PastOf(l); ok {
-				session = p.Session
-			}
+			said, _ = extract.PastOf(l)
 			return nil
 		})
-		if err != nil || session == "" || t.score == 0 {
+		session := said.Session
+		if err != nil || session == "" || t.score == 0 || said.Unnamed && r.told(x.owner, said.Time.UnixMicro()) {
 			continue
 		}
 		if stored, err := s.stored(ctx, x.owner, session); err != nil || stored {
@@ -275,6 +274,24 @@ func (r *ranking) excludePast(ctx context.Context) error {
 	}
 	return nil
 }
+
+// told reports whether a turn that was found began when a prompt of a history was typed, which names no session.
+func (r *ranking) told(owner, at int64) bool {
+	for _, t := range r.turns {
+		if r.infos[t.stream].owner != owner {
+			continue
+		}
+		for _, d := range t.docs {
+			if apart := d.Oldest() - at; max(apart, -apart) < sameTyping.Microseconds() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameTyping is how far apart a session and the prompt history note a prompt at most.
+const sameTyping = 5 * time.Second
 
 // facets counts what the found sessions have.
 func (r *ranking) facets(list []*group) (f server.Facets) {
