@@ -134,8 +134,8 @@ func modifier(value []byte) string {
 // maxIterations is how many further requests of one answer count.
 const maxIterations = 64
 
-// iterations reads usage.iterations. Steps of the answer itself are part of the usage around them, and say at times what
-// that leaves out; what is no step of it counts as a request of its own.
+// iterations reads usage.iterations. Steps of the answer itself are part of the usage around them, and say at times
+// what that leaves out; what is no step of it counts as a request of its own.
 func (b *Billing) iterations(value []byte) {
 	if !bytes.HasPrefix(value, []byte("[")) {
 		return

@@ -111,6 +111,18 @@ func Element(text, name string) string {
 	return strings.TrimSpace(inner)
 }
 
+// attribute returns the value of an attribute of an element; "" if it has none.
+func attribute(attributes, name string) string {
+	var value string
+	for _, quote := range []string{`"`, "'"} {
+		_, rest, found := strings.Cut(" "+strings.Join(strings.Fields(attributes), " "), " "+name+"="+quote)
+		if value, _, _ = strings.Cut(rest, quote); found {
+			break
+		}
+	}
+	return strings.NewReplacer("&quot;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(value)
+}
+
 // Interrupted reports whether the record notes that the user interrupted the model.
 func (r *Record) Interrupted() bool {
 	if r.Type != "user" || r.Message == nil || r.Meta || r.PromptSource == "typed" || r.Origin == "human" {

@@ -22,8 +22,8 @@ func Records(line []byte) []Record {
 }
 
 // Recover finds the records inside a Malformed line: several concatenated records, one truncated by a crash with the
-// next behind it, runs of NULs between or inside them, UTF-16, another encoding. Truncated records are lost. The objects
-// are returned in order and point into line, unless it is no UTF-8 or has NULs.
+// next behind it, runs of NULs between or inside them, UTF-16, another encoding. Truncated records are lost. The
+// objects are returned in order and point into line, unless it is no UTF-8 or has NULs.
 //
 // An object counts as a record if it stands where a record may begin (at the start of the line, or after a record), or
 // if the end of the line or another record follows it. An object inside the remains of a truncated record is followed
@@ -46,8 +46,8 @@ func Recover(line []byte) [][]byte {
 }
 
 // narrowed returns a line of a UTF-16 file in UTF-8, without byte order mark. Such a line has half of a newline at one
-// end. Of the four ways to read it, the one that makes it a record is meant, or else that with the most ASCII; any other
-// line is returned as it is.
+// end. Of the four ways to read it, the one that makes it a record is meant, or else that with the most ASCII; any
+// other line is returned as it is.
 func narrowed(line []byte) []byte {
 	best, most := line, len(line)/4
 	for way := range 4 {

@@ -299,18 +299,6 @@ func (e *envelope) from(attributes string) string {
 	return e.what
 }
 
-// attribute returns the value of an attribute of an element; "" if it has none.
-func attribute(attributes, name string) string {
-	var value string
-	for _, quote := range []string{`"`, "'"} {
-		_, rest, found := strings.Cut(" "+strings.Join(strings.Fields(attributes), " "), " "+name+"="+quote)
-		if value, _, _ = strings.Cut(rest, quote); found {
-			break
-		}
-	}
-	return strings.NewReplacer("&quot;", `"`, "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(value)
-}
-
 // handback is the end of the line before an agent's report, every line of which is indented.
 const handback = "The report follows:\n"
 
