@@ -1,6 +1,9 @@
 package control
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // Codes of an Error that programs may act on. Other codes are for people.
 const (
@@ -82,4 +85,16 @@ func Unreachable(message, hint string) *Error {
 func (e *Error) AsRetryable() *Error {
 	e.Retryable = true
 	return e
+}
+
+// ShellWord quotes a word of a command for a shell if needed.
+func ShellWord(word string) string {
+	plain := func(r rune) bool {
+		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+:@%,=", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/config"
+	"github.com/ccship/ccship/daemon/control"
 )
 
 func checkConfig(_ context.Context, x *exam) []Finding {
@@ -69,7 +70,7 @@ func checkKey(_ context.Context, x *exam) []Finding {
 	if _, readErr := config.ReadAPIKey(path); readErr != nil {
 		f := explained(Fail, readErr)
 		if err == nil && info.Mode().IsRegular() && !onlyOwners(info.Mode()) && ours(info) {
-			f.Fix = "`chmod 600 " + shell(path) + "`"
+			f.Fix = "`chmod 600 " + control.ShellWord(path) + "`"
 			f.Detail = "the key is not used until this is fixed"
 			f = f.safely(phaseFile, func(context.Context) error { return os.Chmod(path, 0o600) })
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -167,15 +166,3 @@ func exists(path string) bool {
 
 // onlyOwners says whether only the owner may read or write. On Windows it is true: access lists are not checked.
 func onlyOwners(mode os.FileMode) bool { return runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 }
-
-// shell quotes a word for a shell if needed.
-func shell(word string) string {
-	plain := func(r rune) bool {
-		return r > 0x7f || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("/._-+:@%,=", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}

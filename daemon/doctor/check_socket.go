@@ -31,7 +31,7 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 	case err != nil:
 		return []Finding{{Level: Warn, Text: "the control socket cannot be checked: " + err.Error()}}
 	case r.client == nil && errors.Is(r.err, control.ErrNotRunning):
-		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path, Fix: "`rm " + shell(path) +
+		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path, Fix: "`rm " + control.ShellWord(path) +
 			"`"}
 		return []Finding{f.safely(phaseFile, func(context.Context) error { return control.RemoveStale(path) })}
 	}
@@ -61,7 +61,7 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 func loose(path, what string, info fs.FileInfo, mode fs.FileMode) Finding {
 	f := Finding{
 		Level: Warn, Text: fmt.Sprintf("%s is readable by others (mode %04o)", what, info.Mode().Perm()), Detail: path,
-		Fix: fmt.Sprintf("`chmod %o %s`", mode, shell(path)),
+		Fix: fmt.Sprintf("`chmod %o %s`", mode, control.ShellWord(path)),
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		f.Text = fmt.Sprintf("%s is writable by others (mode %04o)", what, info.Mode().Perm())

@@ -287,7 +287,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestShell(t *testing.T) {
 	for word, want := range map[string]string{"/a/b-c.d": "/a/b-c.d", "": "''", "/a b": "'/a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
-		got := shell(word)
+		got := control.ShellWord(word)
 		kit.Check(t, got == want, "%q: %s", word, got)
 	}
 }

@@ -86,9 +86,9 @@ func (r *resumption) compareWith(ctx context.Context, d *draft, path string) err
 
 // hereCommand resumes the session as it is on this disk.
 func (r *resumption) hereCommand(path string) string {
-	command := "claude --resume " + r.name()
+	command := "claude --resume " + control.ShellWord(r.name())
 	if cwd := readHead(path).FirstCwd; cwd != "" && path != r.path() {
-		return "cd " + cwd + " && " + command
+		return "cd " + control.ShellWord(cwd) + " && " + command
 	}
 	return command
 }

@@ -247,3 +247,13 @@ func TestResumeCopy(t *testing.T) {
 	kit.Check(t, err == nil && done.Session == one && r.text(project+"/"+one+".jsonl") == x.text,
 		"%+v, %v; there are %v", done, err, r.files())
 }
+
+// TestHereCommandIsQuoted: a command to copy runs nothing that a transcript's working directory says.
+func TestHereCommandIsQuoted(t *testing.T) {
+	r := newRoom(t)
+	path := r.write("-p/"+one+".jsonl", `{"type":"user","cwd":"/tmp/a; touch b","message":{"role":"user","content":"x"}}`+"\n", time.Hour)
+	x := &resumption{Library: r.Library, session: &remote.Session{SessionID: one}, project: "/elsewhere"}
+	if got, want := x.hereCommand(path), "cd '/tmp/a; touch b' && claude --resume "+one; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
