@@ -258,7 +258,7 @@ type Marks interface {
 	Marks(ctx context.Context, reader int64, streams []int64) (map[int64]Mark, error)
 	// SetMark replaces a reader's mark of a stream; an empty one is removed. ErrNotFound when there is no such stream.
 	SetMark(ctx context.Context, reader int64, m Mark) error
-	// Tags lists a reader's tags, in their order.
+	// Tags lists a reader's tags, in their order; of more than MaxListedTags those that were given last.
 	Tags(ctx context.Context, reader int64) ([]string, error)
 }
 
@@ -266,7 +266,9 @@ const (
 	maxMarkName = 200  // bytes
 	maxMarkNote = 4000 // bytes
 	maxTags     = 20
-	maxTag      = 40 // bytes
+	// MaxListedTags is how many of a reader's tags a page lists.
+	MaxListedTags = 200
+	maxTag        = 40 // bytes
 )
 
 // MarkError says what is wrong with a mark.

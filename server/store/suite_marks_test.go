@@ -57,4 +57,18 @@ func (s suite) marks(t *testing.T) {
 	has(2, "false   [] []")
 	tags, err = st.Tags(ctx, 1)
 	kit.Check(t, err == nil && len(tags) == 0, "tags of a forgotten session: %q, %v", tags, err)
+	for i := range 15 { // of so many the last are listed, however many sessions have others
+		name := fmt.Sprint("many", i)
+		put(t, st, batch(name, object(0, `{}`)))
+		at, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
+		kit.Must(t, err)
+		m := server.Mark{Stream: at.Stream, Updated: start.Add(time.Duration(i) * time.Hour)}
+		for k := range 20 {
+			m.Tags = append(m.Tags, fmt.Sprintf("t%02d-%02d", i, k))
+		}
+		set(4, m)
+	}
+	if tags, err := st.Tags(ctx, 4); err != nil || len(tags) != server.MaxListedTags || tags[0] != "t05-00" || tags[len(tags)-1] != "t14-19" {
+		t.Errorf("of 300 tags %d are listed: %.40q, %v", len(tags), tags, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,6 +209,9 @@ func (p *homePages) kept(r *http.Request, reader int64, l *list) error {
 	tags, err := p.store.Tags(r.Context(), reader)
 	if err != nil {
 		return err
+	}
+	if t := q.Get("tag"); t != "" && !slices.Contains(tags, t) {
+		tags = append(tags, t) // can be taken off
 	}
 	for _, t := range tags {
 		next := t

@@ -64,18 +64,23 @@ ON CONFLICT (owner, reader, stream) DO UPDATE SET star = excluded.star, name = e
 // Tags implements server.Marks.
 func (k *Keeper) Tags(ctx context.Context, reader int64) ([]string, error) {
 	var out []string
-	err := k.db.Query(ctx, `SELECT DISTINCT tags FROM marks WHERE reader = ? AND tags <> ''`, []any{reader},
+	err := k.db.Query(ctx, `SELECT tags FROM marks WHERE reader = ? AND tags <> ''
+GROUP BY tags ORDER BY max(updated) DESC, tags LIMIT ?`, []any{reader, 25 * server.MaxListedTags},
 		func(row Scanner) error {
 			var tags string
 			err := row.Scan(&tags)
-			out = append(out, split(tags)...)
+			for _, t := range split(tags) {
+				if len(out) < server.MaxListedTags && !slices.Contains(out, t) {
+					out = append(out, t)
+				}
+			}
 			return err
 		})
 	if err != nil {
 		return nil, fmt.Errorf("list tags: %w", err)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return out, nil
 }
 
 // join and split keep a list of names in one text, in which each can be looked for.
