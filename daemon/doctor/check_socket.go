@@ -31,8 +31,8 @@ func checkSocket(_ context.Context, x *exam) []Finding {
 	case err != nil:
 		return []Finding{{Level: Warn, Text: "the control socket cannot be checked: " + err.Error()}}
 	case r.client == nil && errors.Is(r.err, control.ErrNotRunning):
-		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path, Fix: "`rm " + control.ShellWord(path) +
-			"`"}
+		f := Finding{Level: Warn, Text: "a killed daemon left its socket behind", Detail: path,
+			Fix: "`rm " + control.ShellWord(path) + "`"}
 		return []Finding{f.safely(phaseFile, func(context.Context) error { return control.RemoveStale(path) })}
 	}
 	var found []Finding

@@ -24,13 +24,13 @@ var privateNames = []string{
 	"auth.json", ".rclone.conf", "rclone.conf", ".terraformrc", "terraform.rc", ".databrickscfg", ".renviron", ".curlrc",
 	".wgetrc", ".htdigest", ".mongorc.js", ".msmtprc", ".fetchmailrc", ".vault_pass", ".vault_pass.txt", "wp-config.php",
 	"shadow", "gshadow", ".sh_history", ".fish_history", "fish_history", ".sqlite_history", ".irb_history",
-	".rediscli_history", ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history",
+	".rediscli_history", ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history",
+	".node_repl_history",
 }
 
 // privatePaths are the ends of paths of such files, whose names alone say nothing.
 var privatePaths = []string{"/.git/config", "/gh/hosts.yml", "/glab-cli/config.yml", "/.config/hub",
-	"/.cargo/config.toml", "/.m2/settings.xml", "/.gradle/gradle.properties",
-	"/wireguard/wg0.conf"}
+	"/.cargo/config.toml", "/.m2/settings.xml", "/.gradle/gradle.properties", "/wireguard/wg0.conf"}
 
 // copies are what editors and people put behind the name of a file of which they keep a copy.
 var copies = []string{"~", "-", ".bak", ".old", ".orig", ".save", ".backup", ".swp"}
@@ -38,7 +38,8 @@ var copies = []string{"~", "-", ".bak", ".old", ".orig", ".save", ".backup", ".s
 // privateEnds are ends of the names of such files.
 var privateEnds = []string{
 	".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".keyring", ".keychain", ".keychain-db", ".ppk", ".gpg",
-	".env", ".p8", ".pvk", ".jceks", ".bks", ".kdb", ".psafe3", ".agekey", ".tfstate", ".tfstate.backup", ".tfvars", ".ovpn",
+	".env", ".p8", ".pvk", ".jceks", ".bks", ".kdb", ".psafe3", ".agekey", ".tfstate",
+	".tfstate.backup", ".tfvars", ".ovpn",
 }
 
 // private reports whether a path suggests that a file holds keys or passwords. Letter case does not count, nor does

@@ -28,7 +28,8 @@ func allowed(ctx context.Context, d Dialect, by server.By, least server.Role, of
 		return nil
 	}
 	n, err := Number(ctx, d, `SELECT count(*) FROM keys k JOIN users u ON u.id = k."user"
-WHERE k.id = ? AND (k.revoked = 0 OR k.revoked > ?) AND u.disabled = 0 AND (u.role = ? OR u.id = ? AND u.role IN (?, ?))`,
+WHERE k.id = ? AND (k.revoked = 0 OR k.revoked > ?) AND u.disabled = 0
+  AND (u.role = ? OR u.id = ? AND u.role IN (?, ?))`,
 		by.Key, Micros(by.At), string(server.Owner), of, string(server.Member), string(least))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("its key is revoked, or its user may not do this any more: %w", server.ErrNotFound)
