@@ -245,19 +245,12 @@ func (s *site) share(t testing.TB, id string) string {
 // stall asks for a page over a connection of its own, and reads nothing but the status, which must be 200.
 func (s *site) stall(t testing.TB, path, header string) {
 	t.Helper()
-	status := s.stalled(t, path, header)
-	kit.Require(t, strings.Contains(status, "200"), "%s: %q", path, status)
-}
-
-// stalled is stall with whatever status.
-func (s *site) stalled(t testing.TB, path, header string) (status string) {
-	t.Helper()
 	conn := kit.Try(net.Dial("tcp", s.Listener.Addr().String())).Must(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	kit.Must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	kit.Try(fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Listener.Addr(), header)).Must(t)
-	status = kit.Try(bufio.NewReaderSize(conn, 16).ReadString('\n')).Must(t)
-	return status
+	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+	kit.Require(t, err == nil && strings.Contains(line, "200"), "%s: %q %v", path, line, err)
 }
 
 // as makes the reader a user with a browser of its own.
