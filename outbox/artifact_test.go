@@ -249,7 +249,7 @@ func TestItemsKeepTheirPlaceAmongLines(t *testing.T) {
 	})
 	r.start()
 	r.drained()
-	kit.Equal(t, "the checkpoint came after … requests of lines", before, []int{1})
+	kit.Equal(t, "requests of lines before the checkpoint", before, []int{1})
 }
 
 func TestServerWithoutKindsWithholds(t *testing.T) {

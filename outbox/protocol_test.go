@@ -163,9 +163,9 @@ func TestAnnouncedWhileInFlight(t *testing.T) {
 	r.announce = true
 	r.mu.Unlock()
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	kit.Equal(t, "withheld … too early for this test", receive(t, told).Withheld, 0)
+	kit.Equal(t, "withheld too early", receive(t, told).Withheld, 0)
 	close(slow)
-	kit.Equal(t, "told when … was recorded", receive(t, told).Withheld, 1)
+	kit.Equal(t, "told when it was recorded", receive(t, told).Withheld, 1)
 }
 
 // TestProbe: when only entries wait that a server of unknown abilities may not get, it is asked.

@@ -110,5 +110,5 @@ func TestPersistedChangesOneAfterAnother(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	kit.Equal(t, "10 changes at once left … entries", len(p.Get()), 10)
+	kit.Equal(t, "entries after 10 changes at once", len(p.Get()), 10)
 }

@@ -101,7 +101,7 @@ func TestOversize(t *testing.T) {
 	w.stop()
 	w.start() // the marks next to such lines hold
 	w.add("p/b.jsonl", "{}\n")
-	kit.Equal(t, "generation … after a restart", check("p/b.jsonl", "b", 2).Cursor.Generation, 0)
+	kit.Equal(t, "generation after a restart", check("p/b.jsonl", "b", 2).Cursor.Generation, 0)
 	w.write("p/b.jsonl", over+"{}\n"+strings.Repeat("q", 400<<10)+"\n{}\n") // within the second one
 	check("p/b.jsonl", "b", 2)
 }

@@ -135,7 +135,7 @@ func runInstaller(t *testing.T, r *release, test installation) {
 		program = filepath.Join(home, "my programs", "ccship")
 	}
 	out, err := cmd.CombinedOutput()
-	kit.Equal(t, fmt.Sprintf("exit … (%v)", err), cmd.ProcessState.ExitCode(), test.code)
+	kit.Equal(t, fmt.Sprintf("exit code (%v)", err), cmd.ProcessState.ExitCode(), test.code)
 	for _, want := range test.says {
 		kit.Has(t, "it does", string(out), want)
 	}
@@ -147,13 +147,13 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 	t.Helper()
 	content, err := os.ReadFile(program)
 	if !ok {
-		kit.Equal(t, fmt.Sprintf("a failed run leaves … where … was (%v)", err), string(content), before)
+		kit.Equal(t, fmt.Sprintf("a failed run leaves (%v)", err), string(content), before)
 		return
 	}
 	for _, name := range binaries {
 		path := filepath.Join(filepath.Dir(program), name)
 		content := kit.Try(os.ReadFile(path)).Must(t)
-		kit.Has(t, name+" is …, want … in it", string(content),
+		kit.Has(t, name, string(content),
 			"echo "+name+" for "+runtime.GOOS+"/"+runtime.GOARCH)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s has mode %v (%v)", name, info.Mode(), err)
@@ -207,7 +207,7 @@ func TestChecksums(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		kit.Gives(t, name+" has sum …, the list says", sum)(sumOf(filepath.Join(r.out, name)))
+		kit.Gives(t, "sum of "+name, sum)(sumOf(filepath.Join(r.out, name)))
 	}
 }
 

@@ -178,7 +178,7 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 		}
 	}
 	kit.Must(t, json.Unmarshal(body, &req))
-	kit.Equal(t, "lines stored of … entries", r.count("lines"), len(req.Entries))
+	kit.Equal(t, "lines stored", r.count("lines"), len(req.Entries))
 	d := r.digest(req.SessionID, "")
 	if x := req.Ccship; x != nil && (d.Machine != x.Machine || d.Epoch != x.Epoch ||
 		d.Generations[0].Generation != x.Generation || d.Generations[0].EOFNewline != x.EOFNewline) {

@@ -126,7 +126,7 @@ func TestFlippedByte(t *testing.T) {
 	}
 	after := r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	for i := range 5 {
-		kit.Equal(t, fmt.Sprintf("line %d: same hash", i), *lines[i] == *after[i], (i != 3))
+		kit.Equal(t, fmt.Sprintf("line %d: same hash", i), *lines[i] == *after[i], i != 3)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestMostIsBounded(t *testing.T) {
 	for most, want := range map[string]string{"0": "third", "1": `"bytes":13`, "9007199254740991": "third"} {
 		for _, replaced := range []string{"", "&replaced=1"} {
 			got := string(ann.send("GET", "/api/sessions/s/entries?limit=100000&most="+most+replaced, "", 200).body)
-			kit.Equal(t, fmt.Sprintf("%s%s: %s", most, replaced, got), strings.Contains(got, want), (replaced == ""))
+			kit.Equal(t, fmt.Sprintf("%s%s: %s", most, replaced, got), strings.Contains(got, want), replaced == "")
 		}
 	}
 	var page struct{ Cursor string }

@@ -19,7 +19,7 @@ import (
 
 // TestLongContext: the store and the price list mean the same by it.
 func TestLongContext(t *testing.T) {
-	kit.Equal(t, "and … tokens", server.LongContext, transcript.LongContext)
+	kit.Equal(t, "tokens of a long context", server.LongContext, transcript.LongContext)
 	u := server.Tokens{Input: 1_000_000}
 	short, long := server.UsageRow{Model: "claude-sonnet-4-5", Tokens: u}, server.UsageRow{Model: "claude-sonnet-4-5", Long: true, Tokens: u}
 	kit.Equal(t, "$", derive.CostOfAll(transcript.DefaultPrices(), []server.UsageRow{short, long}).USD, 3+6)

@@ -326,6 +326,6 @@ func TestServedMeanwhile(t *testing.T) {
 	stop()
 	kit.Require(t, len(c.seen) >= 3, "derived in %d steps", len(c.seen))
 	for i, x := range c.seen {
-		kit.Equal(t, fmt.Sprintf("after step %d it shows … prompts of 1200", i), x.Prompts, 1200)
+		kit.Equal(t, fmt.Sprintf("after step %d: prompts", i), x.Prompts, 1200)
 	}
 }

@@ -53,7 +53,7 @@ func TestPooledServers(t *testing.T) {
 	}
 	list, err := two.Sessions(ctx, server.Page{Limit: 100})
 	kit.Check(t, err == nil && len(list.List) == 51, "%d sessions are stored, want 51 (%v)", len(list.List), err)
-	kit.Has(t, "no word about the limit of reads", strings.Join(two.Notes(), "\n"), "statement_timeout")
+	kit.Has(t, "notes", strings.Join(two.Notes(), "\n"), "statement_timeout")
 }
 
 // TestPooledURLs: what is missing in a URL is said in one line, without the password.

@@ -115,7 +115,7 @@ func (s suite) coldDown(t *testing.T) {
 	kit.Must(t, os.Rename(away, dir))
 	st = s.reopen(t, st) // it would be asked again after some seconds
 	put(t, st, batch("s", all...))
-	kit.Equal(t, "after it is back … lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
+	kit.Equal(t, "lines that can be read after it is back", dump(t, openSession(t, st, "s"), 0), listed(all))
 	cool(t, st)
 	found := audited(t, st)
 	kit.Check(t, len(found) <= 0, "after it is back: %q", found)

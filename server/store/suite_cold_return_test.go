@@ -48,7 +48,7 @@ func (s suite) coldReturn(t *testing.T) {
 	if err := st.Sweep(t.Context()); err != nil { // which a return that is not interrupted does at its end
 		t.Fatal(err)
 	}
-	kit.Equal(t, fmt.Sprint("after an interruption … lines can be read, want ", len(all)), dumpOf(t, st, "s"),
+	kit.Equal(t, fmt.Sprint("lines that can be read after an interruption, of ", len(all)), dumpOf(t, st, "s"),
 		listed(all))
 	there := inFolder(t, dir)
 	kit.Require(t, len(there) == int(moved.Objects)-2 && len(there) >= 1,

@@ -148,7 +148,7 @@ func (s suite) cold(t *testing.T) {
 	kit.Must(t, st.Sweep(t.Context()))
 	cool(t, st)
 	after := inFolder(t, dir)
-	kit.Equal(t, fmt.Sprint("masking one line gave up … objects of ", len(before)),
+	kit.Equal(t, fmt.Sprint("objects that masking one line gave up, of ", len(before)),
 		len(slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) })), 1)
 	if text := strings.Join(dumpOf(t, st, "s"), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
 		t.Error("the masked line can be read, or was not moved again")

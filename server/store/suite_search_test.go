@@ -276,7 +276,7 @@ func (s suite) crowd(t *testing.T) {
 			break
 		}
 	}
-	kit.Equal(t, "lines of … were found", len(seen), lines)
+	kit.Equal(t, "lines found", len(seen), lines)
 }
 
 func (s suite) snippets(t *testing.T) {

@@ -268,7 +268,7 @@ func (s suite) forget(t *testing.T) {
 		kit.Check(t, again.stored == (err == nil) && (err == nil || errors.Is(err, server.ErrForgotten)), "%+v: %v",
 			again, err)
 		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
-		kit.Equal(t, fmt.Sprintf("%+v is there: %v", again, err), again.stored, (err == nil))
+		kit.Equal(t, fmt.Sprintf("%+v is there: %v", again, err), again.stored, err == nil)
 		if err == nil {
 			snap.Close()
 		}

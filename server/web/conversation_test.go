@@ -34,7 +34,7 @@ func items(t *testing.T, page string) map[string]string {
 func itemsHave(t *testing.T, got, wants map[string]string) {
 	t.Helper()
 	for id, want := range wants {
-		kit.Has(t, id+" is …, want … in it", got[id], want)
+		kit.Has(t, id, got[id], want)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCut(t *testing.T) {
 	page := s.get(t, sessionPath("wordy", ""))
 	kit.Check(t, len(page) <= 2<<20, "a page of %d bytes", len(page))
 	mustHave(t, page, "more</p>", "Show all")
-	kit.Has(t, "not all of it is shown alone", s.get(t, sessionPath("wordy", "/entry/0")), strings.TrimSpace(long))
+	kit.Has(t, "the entry alone", s.get(t, sessionPath("wordy", "/entry/0")), strings.TrimSpace(long))
 }
 
 // watched is a store that shows a test each line that pages read.

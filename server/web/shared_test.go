@@ -135,7 +135,7 @@ func TestSharedNothingElse(t *testing.T) {
 	for _, path := range []string{"/search?q=prompt", "/usage", "/", "/events", "/beside", "/now", "/projects", "/account", "/share-links"} {
 		a := s.visit(t, s.link+path)
 		kit.Check(t, path == "/" || a.code == http.StatusNotFound, "%s below the link answers %d", path, a.code)
-		kit.Equal(t, path+" answers … to who only has a link", s.visit(t, path).code, http.StatusUnauthorized)
+		kit.Equal(t, path+" of who only has a link", s.visit(t, path).code, http.StatusUnauthorized)
 	}
 	for _, below := range []string{"", "/raw", "/export?format=jsonl", "/context", "/compare", "/bytes/0", "/document", "/file?name=x", "/artifacts", "/share"} {
 		a := s.visit(t, s.link+"/sessions/mine"+below)

@@ -65,7 +65,7 @@ func TestRewindBeyondThePage(t *testing.T) {
 	kit.Must(t, s.store.ResetDerived(t.Context()))
 	check("not derived", pages)
 	export := s.get(t, sessionPath("far", "/export", "format", "html"))
-	kit.Equal(t, "the export says of … items that they were removed", strings.Count(export, removed), 600)
+	kit.Equal(t, "items of which the export says that they were removed", strings.Count(export, removed), 600)
 	h.Generation, h.RewoundTo = 1, 700
 	s.put(t, h, talk(700, 760, 699)...)
 	check("the next generation", map[string]string{"0": "0 rewinds, 0 of 300 left", "600": "0 rewinds, 0 of 161 left"})

@@ -82,7 +82,7 @@ func TestConcurrentCommitsShareTransactions(t *testing.T) {
 	if took != 1+n-2 { // the group of 39 was rolled back for one of them, then each went alone
 		t.Errorf("%d transactions", took)
 	}
-	kit.Equal(t, fmt.Sprintf("%d commits took … transactions", n),
+	kit.Equal(t, fmt.Sprintf("%d commits: transactions", n),
 		together(t, s, n, func(i int) { put(t, s, 100, fmt.Sprintf("b%d", i)) }), 2)
 }
 

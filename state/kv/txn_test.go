@@ -141,7 +141,7 @@ func TestCommitThatTheDiskDoesNotKeep(t *testing.T) {
 		err = s.putRows(t.Context(), 2000, "row 1", "row 20", "row 30")
 		kit.Require(t, errors.Is(err, errInjected), "%v", err)
 		roots = nil
-		kit.Equal(t, fmt.Sprintf("round %d: memory has …, and the file has not", round), s.held()["row 20"], 3000)
+		kit.Equal(t, fmt.Sprintf("round %d: memory has what the file lacks", round), s.held()["row 20"], 3000)
 		for i := range 20 {
 			put(t, s, 3000, fmt.Sprint("row ", i))
 		}

@@ -114,7 +114,7 @@ func checkCrashed(t *testing.T, db *DB, id tail.FileID, s said) {
 			"file %d: row from %d, want %d, %d bytes", id, b.From.Line, next, len(b.Frame))
 		next = b.To.Line
 	}
-	kit.Equal(t, fmt.Sprintf("file %d: rows of … lines", id), derived, u.Place.Line)
+	kit.Equal(t, fmt.Sprintf("file %d: lines of rows", id), derived, u.Place.Line)
 	kit.Check(t, (next >= 0 || f.Cursor.Line <= s.asked) && (next < 0 || next == f.Cursor.Line),
 		"file %d: rows end at %d, cursor at %d, settled at most up to %d", id, next, f.Cursor.Line, s.asked)
 	marks, err := db.State.Files.Marks(t.Context(), id)

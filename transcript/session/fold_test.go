@@ -266,7 +266,7 @@ func TestToolLimits(t *testing.T) {
 			}
 		}
 	}
-	kit.Equal(t, "of … outputs were told", told, outputs)
+	kit.Equal(t, "outputs told", told, outputs)
 	input := transcript.ToolInput("x", []byte(`{"a":"`+korean+`","n":[1]}`), 0)
 	want := `{"a":"` + strings.Repeat("가", 300) + `... (600 chars total)","n":[1]}`
 	kit.Check(t, string(input) == want && json.Valid(input), "input is %s", input)

@@ -87,5 +87,5 @@ func TestLiveSession(t *testing.T) {
 	}
 	t.Logf("%d segments, %d pages", n, count(t, s, `SELECT count(*) FROM gram_pages`))
 	kit.Check(t, n < 24, "%d segments of %d lines are left", n, lines)
-	kit.Equal(t, "lines of … are found", len(foundLines(t, s, "needle")), lines)
+	kit.Equal(t, "lines found", len(foundLines(t, s, "needle")), lines)
 }

@@ -1,7 +1,6 @@
 package thread
 
 import (
-	"fmt"
 	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func TestFoldRuns(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			kit.Equal(t, fmt.Sprintf("%s: %q, want %q", x.name, got, x.want), got[i], x.want[i])
+			kit.Equal(t, x.name, got[i], x.want[i])
 		}
 	}
 }
