@@ -339,7 +339,5 @@ func TestPauseFinishes(t *testing.T) {
 func TestLimitByAClockAhead(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	k := capabilities{Learned: Learned{MaxRaw: 100, MaxRawAt: now.AddDate(1, 0, 0).Unix()}}
-	if !k.expire(now) || k.MaxRaw != 200 || k.expire(now) {
-		t.Errorf("%+v", k.Learned)
-	}
+	kit.Check(t, k.expire(now) && k.MaxRaw == 200 && !k.expire(now), "%+v", k.Learned)
 }

@@ -92,7 +92,5 @@ func TestJudges(t *testing.T) {
 func TestJudgeByAClockAhead(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	r := destRow{Judge: "s 1", Judges: map[string]int64{"s 2": now.AddDate(1, 0, 0).Unix(), "s 3": now.Add(time.Hour).Unix()}}
-	if !r.newServerVersion("s 2", now) || r.newServerVersion("s 3", now) {
-		t.Errorf("judges %v", r.Judges)
-	}
+	kit.Check(t, r.newServerVersion("s 2", now) && !r.newServerVersion("s 3", now), "judges %v", r.Judges)
 }

@@ -80,7 +80,8 @@ func Gives[T any](t testing.TB, what string, want T) func(T, error) {
 	}
 }
 
-// Err reports when the error that a call returns last is not the wanted one: Err(t, "no session", ErrNotFound)(st.Open(ctx, s)).
+// Err reports when the error that a call returns last is not the wanted one:
+// Err(t, "no session", ErrNotFound)(st.Open(ctx, s)).
 func Err(t testing.TB, what string, want error) func(results ...any) {
 	return func(results ...any) {
 		t.Helper()

@@ -280,8 +280,7 @@ func TestWaitOutlivesRole(t *testing.T) {
 	var slow sync.WaitGroup
 	for range 2 {
 		in, out := io.Pipe()
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, owner.http.URL+"/api/keys", in)
-		kit.Must(t, err)
+		req := kit.Try(http.NewRequestWithContext(ctx, http.MethodPost, owner.http.URL+"/api/keys", in)).Must(t)
 		req.Header.Set("X-API-Key", eve.key)
 		defer context.AfterFunc(ctx, func() { _ = out.CloseWithError(ctx.Err()) })()
 		slow.Go(func() {
@@ -290,9 +289,7 @@ func TestWaitOutlivesRole(t *testing.T) {
 				res.Body.Close()
 			}
 		})
-		if _, err := io.WriteString(out, `{"nam`); err != nil {
-			t.Fatal(err)
-		}
+		kit.Try(io.WriteString(out, `{"nam`)).Must(t)
 	}
 	until := func(metric string) {
 		t.Helper()
@@ -307,8 +304,6 @@ func TestWaitOutlivesRole(t *testing.T) {
 	owner.send("PATCH", "/api/users/eve", `{"role":"member"}`, 200)
 	end()
 	slow.Wait()
-	if got := <-status; got != http.StatusNotFound {
-		t.Errorf("the session of another is deleted by who was an owner: %d", got)
-	}
+	kit.Equal(t, "the session of another is deleted by who was an owner", <-status, http.StatusNotFound)
 	ann.send("GET", "/api/sessions/s", "", 200)
 }

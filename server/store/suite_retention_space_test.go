@@ -169,13 +169,9 @@ func (s suite) clockBack(t *testing.T) {
 	for _, name := range []string{"cold", "retention", "retention rests", "backup gone"} {
 		s.query(t, st, fmt.Sprintf(`INSERT INTO leases (name, holder, until) VALUES ('%s', 'gone', %d) RETURNING 0`, name, ahead))
 	}
-	if done := cool(t, st); done.Objects != 1 {
-		t.Errorf("%d objects were moved", done.Objects)
-	}
+	kit.Equal(t, "objects were moved", cool(t, st).Objects, 1)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
-	if _, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: day}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: day})).Must(t)
 	s.query(t, st, `UPDATE leases SET until = 0 WHERE name = 'retention rests' RETURNING 0`)
 	for range 40 { // the clock of rules goes on by days
 		kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Nanosecond})).Must(t)

@@ -174,9 +174,7 @@ func (x *stolen) lostRights() {
 	own.Name, own.Hash = "also own", token("also own")
 	x.ok(x.st.AddKey(ctx, own))
 	share := server.Share{Owner: own.User.ID, With: with.ID, ProjectHash: "3", Created: start, By: own.By}
-	if err := x.st.AddShare(ctx, share); !errors.Is(err, server.ErrNotFound) {
-		x.t.Errorf("a viewer who was a member shares: %v", err)
-	}
+	kit.Err(x.t, "a viewer who was a member shares", server.ErrNotFound)(x.st.AddShare(ctx, share))
 }
 
 // lateActs are requests that could be made with a key when they began.
@@ -190,8 +188,6 @@ func (x *stolen) lateActs(key string, user, with server.User) {
 		"a key":      x.st.AddKey(ctx, server.Key{User: user, Name: "late", Hash: token("late"), Created: late.At, By: late.Key}),
 		"a rotation": x.st.RotateKey(ctx, server.Key{Name: user.Name + "s key", Hash: token("late"), Created: late.At, By: late.Key}, late.At),
 	} {
-		if !errors.Is(err, server.ErrNotFound) {
-			x.t.Errorf("%s with the key %s: %v", what, key, err)
-		}
+		kit.Check(x.t, errors.Is(err, server.ErrNotFound), "%s with the key %s: %v", what, key, err)
 	}
 }
