@@ -17,8 +17,7 @@ func TestBackOffSpread(t *testing.T) {
 	}
 	want := time.Second
 	for i, got := range most {
-		kit.Check(t, got <= want+time.Millisecond && got >= want*9/10, "wait %d: at most %s, want nearly %s", i, got,
-			want)
+		kit.Check(t, got <= want+time.Millisecond && got >= want*9/10, "wait %d: at most %s, want nearly %s", i, got, want)
 		want = min(2*want, time.Minute)
 	}
 }

@@ -202,8 +202,7 @@ func TestRetryWhileInFlight(t *testing.T) {
 			r.drainer.Retry(true)
 			pass(2 * time.Second)
 			synctest.Wait()
-			kit.Equal(t, fmt.Sprintf("refused before: %t: rows wait, though the key is good now", refused),
-				r.queue.waiting(), 0)
+			kit.Equal(t, fmt.Sprintf("refused before: %t: rows wait, though the key is good now", refused), r.queue.waiting(), 0)
 		})
 	}
 }

@@ -67,8 +67,7 @@ func TestPluginHooks(t *testing.T) {
 func TestPluginMarketplaces(t *testing.T) {
 	var plugin struct{ Name, Version, Description string }
 	parse(t, ".claude-plugin/plugin.json", &plugin)
-	kit.Check(t, plugin.Name == "ccship" && plugin.Version != "" && plugin.Description != "", "the plugin is %+v",
-		plugin)
+	kit.Check(t, plugin.Name == "ccship" && plugin.Version != "" && plugin.Description != "", "the plugin is %+v", plugin)
 	var mcp struct {
 		Servers map[string]struct {
 			Command string

@@ -87,8 +87,7 @@ func TestFirstOver(t *testing.T) {
 	}{
 		{"", 3, -1}, {"abc\n", 3, -1}, {"abcd\n", 3, 0}, {"a\nabcd\nb\n", 3, 2}, {"a\nabc\nabc\n", 3, -1}, {"a\nabcd", 3, 2}, {"abc", 3, -1},
 	} {
-		kit.Equal(t, fmt.Sprintf("past.FirstOver(%q, %d)", tt.text, tt.limit), firstOver([]byte(tt.text), tt.limit),
-			tt.want)
+		kit.Equal(t, fmt.Sprintf("past.FirstOver(%q, %d)", tt.text, tt.limit), firstOver([]byte(tt.text), tt.limit), tt.want)
 	}
 }
 

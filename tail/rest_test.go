@@ -100,6 +100,5 @@ func TestCopiedHistoryRests(t *testing.T) {
 	w.main("p/s.jsonl")
 	w.tail.mu.Lock()
 	defer w.tail.mu.Unlock()
-	kit.Check(t, w.tail.table.folders[w.path("p")].files["s.jsonl"].awake != nil,
-		"what was written rests right after it")
+	kit.Check(t, w.tail.table.folders[w.path("p")].files["s.jsonl"].awake != nil, "what was written rests right after it")
 }

@@ -86,8 +86,7 @@ func TestRewind(t *testing.T) {
 				got, limit := k.sent-sent, r.changed+2*markGap
 				kit.Check(t, got <= limit || while != "stopped", "%d bytes sent again, not %d at the most", got, limit)
 				kit.Equal(t, fmt.Sprint("generation ", k.Cursor.Generation), (k.Cursor.Generation == 0), r.same)
-				kit.Check(t, while != "stopped" || k.Cursor.Generation <= 1, "generation %d after one change",
-					k.Cursor.Generation)
+				kit.Check(t, while != "stopped" || k.Cursor.Generation <= 1, "generation %d after one change", k.Cursor.Generation)
 			})
 		}
 	}

@@ -63,8 +63,7 @@ func TestWatchedFoldersAreTrusted(t *testing.T) {
 	w := newWorld(t)
 	w.old()
 	tl, hear := w.deaf()
-	kit.Check(t, !sees(w, tl, "p/s.jsonl"),
-		"a quick listing looks at files of a watched folder to which nothing happened")
+	kit.Check(t, !sees(w, tl, "p/s.jsonl"), "a quick listing looks at files of a watched folder to which nothing happened")
 	tl.scan.quicks = tl.quickLimit()
 	kit.Check(t, sees(w, tl, "p/s.jsonl"), "a thorough listing does not look at every file")
 	hear()

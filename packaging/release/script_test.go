@@ -153,8 +153,7 @@ func checkInstalled(t *testing.T, program, before string, ok bool) {
 	for _, name := range binaries {
 		path := filepath.Join(filepath.Dir(program), name)
 		content := kit.Try(os.ReadFile(path)).Must(t)
-		kit.Has(t, name, string(content),
-			"echo "+name+" for "+runtime.GOOS+"/"+runtime.GOARCH)
+		kit.Has(t, name, string(content), "echo "+name+" for "+runtime.GOOS+"/"+runtime.GOARCH)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
 			t.Errorf("%s has mode %v (%v)", name, info.Mode(), err)
 		}

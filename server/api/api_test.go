@@ -306,8 +306,7 @@ func TestCursor(t *testing.T) {
 		p = page{}
 		r.send("GET", "/api/sessions/other/entries?limit=2&cursor="+next, "", 400)
 		r.getJSON("/api/sessions/s/entries?limit=2&cursor="+next, &p)
-		kit.Check(t, p.Generation == 0 && p.Epoch == "e1", "the page is of generation %d, epoch %s", p.Generation,
-			p.Epoch)
+		kit.Check(t, p.Generation == 0 && p.Epoch == "e1", "the page is of generation %d, epoch %s", p.Generation, p.Epoch)
 	}
 	kit.Equal(t, "read", strings.Join(lines, " "), "a0 a1 a2 a3 a4")
 	for _, bad := range []string{"x", "1.2", "1.x.e", "x.1.e", "-1.0.1.e1", "1.-5.1.e1", "0.0.e1", "0.0.0.e1", "0.0.99.e1", ""} {
@@ -336,8 +335,7 @@ func TestDigests(t *testing.T) {
 			Generations []json.RawMessage
 		}
 	}](t, r.get("/api/sessions/s0/digest?epochs=all"))
-	kit.Check(t, len(all.Epochs) == 2 && all.Epochs[0].Epoch == "e2" && len(all.Epochs[1].Generations) == 2, "%+v",
-		all)
+	kit.Check(t, len(all.Epochs) == 2 && all.Epochs[0].Epoch == "e2" && len(all.Epochs[1].Generations) == 2, "%+v", all)
 	many := strings.Repeat(`{"session_id":"s"},`, 1000) + `{"session_id":"s"}`
 	r.send("POST", "/api/digests", `{"sessions":[`+many+`]}`, 400)
 	r.send("POST", "/api/digests", `{"sessions":[{"session_id":"s"}],"epochs":"some"}`, 400)

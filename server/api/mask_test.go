@@ -139,8 +139,7 @@ func TestMaskUTF16(t *testing.T) {
 	const path = "/api/sessions/s/mask"
 	ann.send("POST", path, ask("lines", `"generation":0,"line":0,`, clear, 20, text), 422)
 	ann.send("POST", path, ask("files", "", before, strings.Index(before, wide(secret)), text), 200)
-	kit.Equal(t, "the file is", string(ann.get(fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte(after)))).body),
-		after)
+	kit.Equal(t, "the file is", string(ann.get(fmt.Sprintf("/api/blobs/%x", sha256.Sum256([]byte(after)))).body), after)
 }
 
 // TestMaskBomb: millions of empty parts are refused before they are read.

@@ -117,8 +117,7 @@ func TestExport(t *testing.T) {
 	doc := decode[struct {
 		Entries []struct{ Kind string }
 	}](t, r.get(path+"?format=json"))
-	kit.Check(t, len(doc.Entries) == 3 && doc.Entries[0].Kind == "object" && doc.Entries[2].Kind == "opaque", "%+v",
-		doc)
+	kit.Check(t, len(doc.Entries) == 3 && doc.Entries[0].Kind == "object" && doc.Entries[2].Kind == "opaque", "%+v", doc)
 	for format, want := range map[string]int{"md": 404, "html": 404, "exe": 400} {
 		r.send("GET", path+"?format="+format, "", want)
 	}

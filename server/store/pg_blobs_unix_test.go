@@ -61,8 +61,7 @@ func TestPostgresKillUpload(t *testing.T) {
 	wg.Wait()
 	for i, content := range contents {
 		sum := fmt.Sprintf("%x", uploadOf(1, "", "", content).SHA256)
-		kit.Equal(t, fmt.Sprintf("file %d: bytes of %d, or others", i, len(content)), blobContent(t, s, sum),
-			string(content))
+		kit.Equal(t, fmt.Sprintf("file %d: bytes of %d, or others", i, len(content)), blobContent(t, s, sum), string(content))
 	}
 	noFindings(t, s, files)
 }

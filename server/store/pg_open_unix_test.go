@@ -79,8 +79,7 @@ func TestPostgresRefusals(t *testing.T) {
 			var open *postgres.OpenError
 			kit.Require(t, errors.As(err, &open), "no OpenError: %v", err)
 			text := open.Error() + "\n" + open.Hint
-			kit.Check(t, strings.Contains(text, test.says) && strings.Count(text, "\n") == 1 && open.Hint != "", "says %q",
-				text)
+			kit.Check(t, strings.Contains(text, test.says) && strings.Count(text, "\n") == 1 && open.Hint != "", "says %q", text)
 			kit.Check(t, !strings.Contains(text, "sesame"), "tells the password: %q", text)
 		})
 	}

@@ -289,8 +289,7 @@ func (s suite) sealMeanwhile(t *testing.T) {
 	cancel()
 	packers.Wait()
 	for w := range 2 {
-		kit.Equal(t, fmt.Sprintf("session %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0),
-			listed(all))
+		kit.Equal(t, fmt.Sprintf("session %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0), listed(all))
 	}
 }
 

@@ -216,8 +216,7 @@ func (s suite) coldMeanwhile(t *testing.T) {
 	movers.Wait()
 	cool(t, st)
 	for w := range 4 {
-		kit.Equal(t, fmt.Sprintf("stream %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0),
-			listed(all))
+		kit.Equal(t, fmt.Sprintf("stream %d has lines", w), dump(t, openSession(t, st, fmt.Sprint("s", w)), 0), listed(all))
 	}
 	s.age(t, st)
 	kit.Must(t, st.Sweep(t.Context()))

@@ -152,8 +152,7 @@ func (s suite) stale(t *testing.T) {
 		want := name != "ahead" && name != "reset"
 		kit.Check(t, errors.Is(err, server.ErrStale) == want && (want || err == nil), "%s: %v", name, err)
 		f, err := st.SummaryOf(ctx, task.Stream)
-		kit.Check(t, err == nil && (f.Title == "stale") == (name == "ahead" || name == "reset"), "%s: %+v, %v", name, f,
-			err)
+		kit.Check(t, err == nil && (f.Title == "stale") == (name == "ahead" || name == "reset"), "%s: %+v, %v", name, f, err)
 	}
 	kit.Must(t, st.ResetDerived(ctx))
 	d := server.Derivation{Task: tasks["reset"], Position: server.Position{Epoch: 1, Line: 9}}

@@ -36,8 +36,7 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 
 func expectNames(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
-	kit.Equal(t, what+": found", strings.Join(got, " "),
-		strings.Join(want, " "))
+	kit.Equal(t, what+": found", strings.Join(got, " "), strings.Join(want, " "))
 }
 
 // scopes: what a scope does not allow is not there, in every method that takes one.

@@ -43,8 +43,7 @@ func (s suite) heads(t *testing.T) {
 				}
 				return nil
 			})
-			kit.Check(t, err == nil && bytes.Equal(got, l.Raw), "%s: line %d in pieces has %d bytes, %v", when, n, len(got),
-				err)
+			kit.Check(t, err == nil && bytes.Equal(got, l.Raw), "%s: line %d in pieces has %d bytes, %v", when, n, len(got), err)
 		}
 		kit.Err(t, when+": a line that is", server.ErrNotFound)(server.Pieces(t.Context(), snap, 0, 3, nil))
 		seal(t, st, endOfTime)

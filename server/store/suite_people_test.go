@@ -47,8 +47,7 @@ func (s suite) users(t *testing.T) {
 	kit.Should(t, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
 	kit.Should(t, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))
 	got, err := st.FindUser(ctx, "bob")
-	kit.Check(t, err == nil && got.Role == server.Viewer && got.Disabled.Equal(start.Add(time.Hour)), "%+v, %v", got,
-		err)
+	kit.Check(t, err == nil && got.Role == server.Viewer && got.Disabled.Equal(start.Add(time.Hour)), "%+v, %v", got, err)
 	kit.Should(t, st.DisableUser(ctx, bob.ID, false, server.By{At: start}))
 	list, err := st.Users(ctx)
 	kit.Check(t, err == nil && len(list) == 2 && list[0] == ann && list[1].Disabled.IsZero(), "%+v, %v", list, err)

@@ -159,8 +159,7 @@ func (s suite) retireSteps(t *testing.T) {
 		ended = err == nil
 		kit.Require(t, ended || errors.Is(err, errStep), "%v", err)
 		after, _ := proofs(t, st, "s")
-		kit.Require(t, fmt.Sprint(before) == fmt.Sprint(after), "step %d: digests were\n%+v, are\n%+v", stop, before,
-			after)
+		kit.Require(t, fmt.Sprint(before) == fmt.Sprint(after), "step %d: digests were\n%+v, are\n%+v", stop, before, after)
 		found := audited(t, st)
 		kit.Require(t, len(found) == 0, "step %d: %v", stop, found)
 	}

@@ -149,8 +149,7 @@ func (s suite) inert(t *testing.T) {
 	for _, query := range []string{"before AND after", "NOT before", "before OR nowhere", "bef*", "before -after", "nowhere OR before", "b_fore", "b%e"} {
 		for _, line := range find(query) {
 			for _, w := range strings.Fields(query) {
-				kit.Check(t, strings.Contains(strings.ToLower(texts[line]), strings.ToLower(w)), "%q finds %q", query,
-					texts[line])
+				kit.Check(t, strings.Contains(strings.ToLower(texts[line]), strings.ToLower(w)), "%q finds %q", query, texts[line])
 			}
 		}
 	}
@@ -351,6 +350,5 @@ func (s suite) rederived(t *testing.T) {
 		kit.Equal(t, query+": lines", len(find(query)), want)
 	}
 	hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: "gamma", Limit: 5})
-	kit.Check(t, err == nil && len(hits.List) == 1 && hits.List[0].Time.Equal(start.Add(time.Hour)), "%+v, %v", hits,
-		err)
+	kit.Check(t, err == nil && len(hits.List) == 1 && hits.List[0].Time.Equal(start.Add(time.Hour)), "%+v, %v", hits, err)
 }

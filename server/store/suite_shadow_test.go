@@ -40,8 +40,7 @@ func (s suite) shadows(t *testing.T) {
 		if a, b := no.Choices[0], no.Choices[1]; a.Owner != bob.ID && name != "forget" || a.Owner+b.Owner != ann.ID+bob.ID || a.SessionID != "s" && name != "forget" {
 			t.Errorf("%s of s: choices are %+v", name, no.Choices)
 		}
-		kit.Err(t, name+" of s by a stranger",
-			server.ErrNotFound)(read(server.Scope{User: 999}, server.Ref{SessionID: "s"}))
+		kit.Err(t, name+" of s by a stranger", server.ErrNotFound)(read(server.Scope{User: 999}, server.Ref{SessionID: "s"}))
 	}
 	for name, read := range reads {
 		for _, u := range []server.User{ann, bob} {

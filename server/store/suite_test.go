@@ -277,6 +277,5 @@ func (s suite) keepsFacts(t *testing.T) {
 	kit.Require(t, err == nil && len(list.List) == 1, "%+v, %v", list, err)
 	x := list.List[0]
 	got := strings.Join([]string{x.Cwd, x.Path, x.Parent, x.ProjectHash, x.Host}, " ")
-	kit.Check(t, got == "/w\uFFFD p/s up ph new" && x.First.Equal(start) && x.Last.Equal(start.Add(time.Minute)),
-		"%+v", x)
+	kit.Check(t, got == "/w\uFFFD p/s up ph new" && x.First.Equal(start) && x.Last.Equal(start.Add(time.Minute)), "%+v", x)
 }

@@ -144,8 +144,7 @@ func TestCheckpointOfThePast(t *testing.T) {
 	mustHave(t, page, "rewritten since", `href="/sessions/past/L/2?generation=0"`)
 	a := s.do(t, "GET", "/sessions/past/L/2?generation=0&machine="+machine, nil, nil)
 	kit.Check(t, a.code == 200 && strings.Contains(a.body, `id="L2"`), "it leads to %d %s", a.code, a.path)
-	kit.Has(t, "the marks of its own past are", strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"),
-		old)
+	kit.Has(t, "the marks of its own past are", strings.Join(pins(t, bare(t, s, "past", "generation", "0")), "\n"), old)
 }
 
 // TestContextChartBudget: the limit is the one that the daemon reported, unless that is of another window.

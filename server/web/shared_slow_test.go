@@ -92,8 +92,7 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		a.header.Get("Content-Length") == fmt.Sprint(6<<20+8) {
 		t.Errorf("one more: %d %v", a.code, a.header)
 	}
-	kit.Equal(t, "a small page of the same user", s.do(t, "GET", sessionPath("slow", ""), nil, nil).code,
-		http.StatusOK)
+	kit.Equal(t, "a small page of the same user", s.do(t, "GET", sessionPath("slow", ""), nil, nil).code, http.StatusOK)
 	s.as(t, s.owner)
 	kit.Equal(t, "another user", s.do(t, "GET", image, nil, nil).code, http.StatusOK)
 	kit.Equal(t, "a link of another user", s.visit(t, s.link+"/sessions/mine/image/2/0").code, http.StatusOK)

@@ -198,8 +198,7 @@ func TestSharedEnds(t *testing.T) {
 
 	list := s.get(t, sessionPath("mine", "/share"))
 	id := regexp.MustCompile(`name="id" value="(\d+)"`).FindStringSubmatch(list)
-	kit.Require(t, id != nil && !strings.Contains(list, strings.TrimPrefix(s.link, "/s/")), "the list of links: %s",
-		list)
+	kit.Require(t, id != nil && !strings.Contains(list, strings.TrimPrefix(s.link, "/s/")), "the list of links: %s", list)
 	mustHave(t, s.get(t, "/share-links"), `value="`+id[1]+`"`, "prompt of mine")
 
 	other := s.addUser(t, "robin", server.Member)

@@ -71,8 +71,7 @@ func TestCheckpointSummary(t *testing.T) {
 	d = newDialog()
 	d.prompt("only this")
 	k = detect(d)
-	kit.Equal(t, "a prompt that is the title", k.detector.Current(&k.fold, TriggerManual, 0).Summary,
-		"Prompt: only this")
+	kit.Equal(t, "a prompt that is the title", k.detector.Current(&k.fold, TriggerManual, 0).Summary, "Prompt: only this")
 }
 
 // TestCheckpointSummaryIsBounded makes summaries of long, multi-byte and invalid texts.
@@ -187,8 +186,7 @@ func TestContextHash(t *testing.T) {
 			d.turn(2000)
 		})
 	}
-	kit.Equal(t, "what was compacted away changes the hash", compacted(three),
-		compacted(func(d *dialog) { d.turn(1000) }))
+	kit.Equal(t, "what was compacted away changes the hash", compacted(three), compacted(func(d *dialog) { d.turn(1000) }))
 	deep := func(turns int) string {
 		return hash(func(d *dialog) {
 			var back string

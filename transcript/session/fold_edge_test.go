@@ -248,8 +248,7 @@ func TestCacheWrites(t *testing.T) {
 		`{"input_tokens":-5,"output_tokens":99999999999999999999}`: {},
 	} {
 		r := transcript.Parse([]byte(`{"type":"assistant","message":{"usage":` + usage + `}}`))
-		kit.Check(t, r.Message.Usage != nil && *r.Message.Usage == want, "%s is %+v, want %+v", usage, r.Message.Usage,
-			want)
+		kit.Check(t, r.Message.Usage != nil && *r.Message.Usage == want, "%s is %+v, want %+v", usage, r.Message.Usage, want)
 	}
 }
 

@@ -169,8 +169,7 @@ func TestRewindWaitsForParent(t *testing.T) {
 			found = e.Rewind
 		}
 	}
-	kit.Check(t, found != nil && found.Line == 2 && found.ToLine == 0 && found.To == "c", "the parent brought %+v",
-		found)
+	kit.Check(t, found != nil && found.Line == 2 && found.ToLine == 0 && found.To == "c", "the parent brought %+v", found)
 }
 
 // TestStateIsChecked decodes states that are not valid.

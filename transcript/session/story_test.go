@@ -158,8 +158,7 @@ func TestTurnTokensAreSplit(t *testing.T) {
 	list := log.Messages(0, 0)
 	m := list[len(list)-1]
 	want := transcript.Usage{Input: 6, Output: 4, CacheRead: 100, CacheWrite5m: 8, CacheWrite1h: 12}
-	kit.Check(t, m.Kind == ResultMessage && m.Usage == want, "the turn is %s with %+v, want %+v", m.Kind, m.Usage,
-		want)
+	kit.Check(t, m.Kind == ResultMessage && m.Usage == want, "the turn is %s with %+v, want %+v", m.Kind, m.Usage, want)
 }
 
 // TestLogSaysWhatItDropped: a log that is enlarged can say that a larger one would have kept more.

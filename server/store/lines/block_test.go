@@ -64,8 +64,7 @@ func TestRoundTrip(t *testing.T) {
 		want := some()[:n]
 		b := build(t, c, want)
 		got, err := opened(c, b)
-		kit.Check(t, err == nil && slices.EqualFunc(got, want, same), "%d lines came back as %d others: %v", n, len(got),
-			err)
+		kit.Check(t, err == nil && slices.EqualFunc(got, want, same), "%d lines came back as %d others: %v", n, len(got), err)
 		kit.Check(t, b.First == 7 && b.Last == want[n-1].Index && b.Lines == int64(n),
 			"the block of %d lines is from %d to %d, with %d", n, b.First, b.Last, b.Lines)
 	}

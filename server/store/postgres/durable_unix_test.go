@@ -35,8 +35,7 @@ func TestPostgresWaitsForItsDisk(t *testing.T) {
 		err := s.pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&got)
 		kit.Check(t, err == nil && got == want, "%s is %q (%v), want %q", setting, got, err, want)
 	}
-	kit.Has(t, "notes", strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"),
-		"fsync")
+	kit.Has(t, "notes", strings.Join(openPg(t, pgtest.Shared(t).Database(t)).Notes(), "\n"), "fsync")
 }
 
 // TestPostgresUnconfirmed: when the wait for the synchronous standby is cut short PostgreSQL says "committed". It is
