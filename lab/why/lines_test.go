@@ -106,7 +106,7 @@ func (v *verbatim) add(session, file, before, after string, at time.Time) {
 }
 
 // judge compares an answer about a commit with what edits of its sessions introduced verbatim.
-func (v *verbatim) judge(t *testing.T, repo string, c provenance.Commit, a provenance.Answer, want []string, each bool) {
+func (v *verbatim) judge(t *testing.T, repo string, c provenance.Commit, a provenance.Answer, want []string) {
 	t.Helper()
 	for _, s := range want {
 		v.session(t, s)
@@ -144,33 +144,27 @@ func (v *verbatim) judge(t *testing.T, repo string, c provenance.Commit, a prove
 			})
 			for _, l := range list[:min(times, len(list))] {
 				x := said[fmt.Sprint(f.Paths[0], ":", l.Number)]
-				if right := v.count(x, l.Plain, slices.Contains(want, x.SessionID)); !right && each {
-					t.Logf("line: %s %s:%d %s %s%s: %.80q", c.Name[:9], f.Paths[0], l.Number, cmp.Or(x.SessionID, "nobody"), x.Reason, plainly(l.Plain), line)
-				}
+				v.count(x, l.Plain, slices.Contains(want, x.SessionID))
 			}
 		}
 	}
 }
 
 // count counts a line that was introduced verbatim.
-func (v *verbatim) count(x provenance.LineAnswer, plain, right bool) bool {
+func (v *verbatim) count(x provenance.LineAnswer, plain, right bool) {
 	v.lines++
+	little := ""
+	if plain {
+		little = ", says little"
+	}
 	switch {
 	case right:
 		v.right++
 	case x.SessionID != "":
 		v.wrong++
 	default:
-		v.missed[cmp.Or(x.Reason, "no answer")+plainly(plain)]++
+		v.missed[cmp.Or(x.Reason, "no answer")+little]++
 	}
-	return right
-}
-
-func plainly(plain bool) string {
-	if plain {
-		return ", says little"
-	}
-	return ""
 }
 
 // String is the result as a row of a table, and what was missed.
