@@ -49,10 +49,7 @@ func TimelineOf(ctx context.Context, st Store, scope server.Scope, q TimelineQue
 			return err
 		}
 		out.Read = facts.Lines
-		if err := out.fill(ctx, st, q, after); err != nil {
-			return err
-		}
-		return nil
+		return out.fill(ctx, st, q, after)
 	})
 	return out, err
 }

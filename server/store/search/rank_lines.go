@@ -240,10 +240,16 @@ func (r *ranking) exclude(ctx context.Context) error {
 	for i := range r.not {
 		for _, a := range r.not[i].alts {
 			if a.fuzzy() {
-				r.excludeTurns(&a)
-			} else if err := r.excludeLines(ctx, &a); err != nil {
+				continue
+			}
+			if err := r.excludeLines(ctx, &a); err != nil {
 				return err
 			}
+		}
+	}
+	for _, t := range r.turns {
+		if r.excludes(t.in) {
+			r.excluded[r.infos[t.stream].key()] = true
 		}
 	}
 	if err := r.excludePast(ctx); err != nil {
@@ -263,15 +269,6 @@ func (r *ranking) exclude(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// excludeTurns leaves out the sessions of which a turn has all words of a.
-func (r *ranking) excludeTurns(a *alternative) {
-	for _, t := range r.turns {
-		if !slices.ContainsFunc(a.terms, func(k int) bool { return t.in[k] == 0 }) {
-			delete(r.groups, r.infos[t.stream].key())
-		}
-	}
 }
 
 // excludeLines leaves out the sessions of which a line has a.
