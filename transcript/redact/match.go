@@ -131,6 +131,7 @@ func (m *Masker) inLevel(s *scratch, levels []text, level int) {
 			}
 		}
 	}
+	slices.Sort(s.touched) // of equal ranges the first rule of the table names the secret
 	for _, i := range s.touched {
 		for _, w := range s.windows[i] {
 			f.search(m.rules[i], w)

@@ -17,6 +17,7 @@ const (
 	keyValue        // the same, behind an equals sign
 	element         // the same, behind a tag's end
 	member          // the same, behind a colon or an equals sign
+	unquoted        // the same, without quotes, and neither words nor code
 	spaced          // the name ends, and a space or a quote follows
 	call            // the name ends, and what may be a secret follows in quotes, as an argument
 	arguments       // the name ends, and a list follows that has something in quotes
@@ -38,6 +39,10 @@ const (
 	login   // a slash follows, and an at sign
 	account // the kind of a password follows
 	keyFile // the name of a file with a key
+	machine // a password follows
+	signIn  // the name of a program is before it, and an option follows
+	braced  // a brace follows, and in it the member named value
+	port    // the number of a port ends, or a password of a user follows
 	vendor  // the name of a vendor begins, and is assigned what is as long as a key
 	cookies // a sign of an assignment follows soon, and names with values
 )
@@ -53,6 +58,8 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 	switch n {
 	case assignment, quotation, keyValue, call, element, member:
 		return n.isAssigned(b, at, a.look(b, at))
+	case unquoted:
+		return member.isAssigned(b, at, a.look(b, at)) && (a.unsure || isUnquoted(b, at))
 	case bearer:
 		return hasCredentials(b, at)
 	case variable:
@@ -74,6 +81,16 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		c := chars{b: b, at: at}
 		c.word()
 		return c.skip(" \t\"'+", 4) > 0 // + is a space of a form
+	case signIn:
+		return isProgram(b, at) && hasOption(b[at:min(len(b), at+longestCommand)])
+	case braced:
+		return !a.look(b, at).plural && hasAny(b[at:min(len(b), at+longestBetween)], "{%\\&") && hasValue(b, at)
+	case machine:
+		return bytes.Contains(b[at:min(len(b), at+300)], []byte("password"))
+	case port:
+		c := chars{b: b, at: at + 1}
+		c.word()
+		return b[at] != ':' || c.skip(" \t\r\n+", 1) > 0 || c.deeper || c.escaped()
 	case vendor:
 		return hasVendorKey(b, at)
 	case keyID:

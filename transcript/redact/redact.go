@@ -193,7 +193,7 @@ func isMasked(text []byte) bool { return len(bytes.Trim(text, "*")) == 0 }
 // merge sorts ranges and joins those that overlap. The longest one names the rule. What overlaps in another encoding
 // is left out: it is found again if a secret is left.
 func merge(ranges []Range) []Range {
-	slices.SortFunc(ranges, func(a, b Range) int {
+	slices.SortStableFunc(ranges, func(a, b Range) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
 	out := make([]Range, 0, len(ranges))

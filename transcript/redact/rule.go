@@ -171,7 +171,7 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 		return false
 	case r.loose && bytes.Contains(part[max(0, loc[0]-len(badge)):loc[1]], []byte(badge)):
 		return false
-	case slices.Contains([]near{assignment, quotation, element, member}, r.near):
+	case slices.Contains([]near{assignment, quotation, element, member, unquoted}, r.near):
 		// What is assigned to its own name is a variable.
 		from, _ := r.secret(loc)
 		if bytes.Contains(bytes.ToLower(part[loc[0]:from]), bytes.ToLower(secret)) {

@@ -257,7 +257,7 @@ var genericRules = []Rule{
 		Name:     "netrc",
 		Source:   "https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html",
 		Pattern:  `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+` + wordValue, // a quote ends the string around it
-		Literals: []string{"login "}, Before: 4, After: 256, loose: true,
+		Literals: []string{"login "}, Before: 4, After: 256, near: machine, loose: true,
 	},
 	{
 		Name:   "jwk",
@@ -272,13 +272,13 @@ var genericRules = []Rule{
 		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
 			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
 			`(?:![\w!-]+\s+)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
-		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: member, Before: 96, After: 96, loose: true,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: unquoted, Before: 96, After: 96, loose: true,
 	},
 	{ // in the middle of a line, what has letters and digits
 		Name:     "password",
 		Source:   "https://yaml.org/spec/1.2.2/",
 		Pattern:  `(?i)(?:^|[^\w])[\w.-]{0,40}?` + names + `["']?[ \t]?[:=][ \t]?([A-Za-z0-9!@#%^*_+.=/-]{8,}?)(?:$|[\s"'<&},;\]]|\\n)`,
-		Literals: nameLiterals, Fold: true, near: member, Before: 56, After: 96, Entropy: 3, loose: true,
+		Literals: nameLiterals, Fold: true, near: unquoted, Before: 56, After: 96, Entropy: 3, loose: true,
 	},
 	{ // in the middle of a line, what is as long as a token
 		Name:     "token",
@@ -320,7 +320,7 @@ var genericRules = []Rule{
 		Name:     "password",
 		Source:   "https://www.postfix.org/SASL_README.html#client_sasl_enable",
 		Pattern:  `(?m)` + lineStart + `\[?[\w.-]+\]?:(?:25|465|587|2525)\s+[^\s:]+:([^\s"']{6,})|static:[^\s:]+:([^\s"']{6,})`,
-		Literals: []string{":587", ":465", ":2525", "static:"}, Before: 120, After: 200, loose: true,
+		Literals: []string{":587", ":465", ":2525", "static:"}, Before: 120, After: 200, near: port, loose: true,
 	},
 	{
 		Name:     "name-value",
@@ -332,7 +332,7 @@ var genericRules = []Rule{
 		Name:     "name-value",
 		Source:   "https://learn.microsoft.com/azure/azure-resource-manager/templates/parameter-files",
 		Pattern:  `(?i)["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*(?:[:=]\s*|["']?\w+["']\s*)?\{\s*["']?(?:value|default)["']?\s*[:=]\s*` + quotedValue,
-		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 80, After: 128, loose: true,
+		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: braced, Before: 80, After: 128, loose: true,
 	},
 	{ // the name and the value are members of their own
 		Name:   "name-value",

@@ -93,17 +93,17 @@ const (
 // three returns the hash of the first three bytes of a word, whose letters are in lower case: short literals are found
 // by them. Its factor, and that of four, are those of a few hundred with which the fewest sequences of transcripts and
 // source code collide with one of a literal.
-func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xbfd64c05 >> 15 }
+func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xe49428f5 >> 15 }
 
 // four returns the hash of the first four bytes of a word.
-func four(word uint64) uint32 { return uint32(word) * 0xa128cf3f >> 15 }
+func four(word uint64) uint32 { return uint32(word) * 0x610ed939 >> 15 }
 
 // second is another hash of what has one of these: most of what shares a bit of the first does not share this one.
 func second(word uint64, three bool) uint32 {
 	if three {
 		word &= 0xffffff
 	}
-	return uint32(word) * 0xc2b2ae35 >> 15
+	return uint32(word) * 0xeba94c4f >> 15
 }
 
 func (s *search) has(n int, h uint32) bool { return s.bits[n][h/64]>>(h%64)&1 != 0 }
@@ -128,7 +128,7 @@ func newSearch(literals []literal) *search {
 			s.airtable = n
 			continue
 		}
-		if l.text == "cio" { // with any byte before it: too many words have its second half
+		if slices.Contains(commonEnds, l.text) { // with any byte before it
 			s.enter(l.text, n, 0)
 			for c := range 256 {
 				s.enterLong(string([]byte{byte(c)})+l.text, n, -1)
@@ -157,6 +157,9 @@ func newSearch(literals []literal) *search {
 	}
 	return s
 }
+
+// commonEnds are literals whose second half is in too many words to find them by it.
+var commonEnds = []string{"cio", "BSA", "YCA"}
 
 // mayFollow reports whether a byte may be behind a literal, in a secret or after a name.
 func (l literal) mayFollow(c byte) bool {
