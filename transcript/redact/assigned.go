@@ -60,8 +60,10 @@ func isSecretWord(b []byte, at int) bool {
 }
 
 // loginPrograms are the programs that log in, and what may be between them and the word.
-var loginPrograms = []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "oras", "regctl", "helm", "az",
-	"cf", "oc", "ibmcloud", "tabcmd", "argocd", "bx", "heroku", "rancher", "snyk", "registry", "auth", "acr"}
+var loginPrograms = []string{
+	"docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "oras", "regctl", "helm", "az", "cf", "oc", "ibmcloud",
+	"tabcmd", "argocd", "bx", "heroku", "rancher", "snyk", "registry", "auth", "acr",
+}
 
 // isProgram reports whether one of loginPrograms is before a position, or an escape.
 func isProgram(b []byte, at int) bool {
