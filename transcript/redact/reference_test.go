@@ -22,13 +22,20 @@ func TestReference(t *testing.T) {
 		}
 	}
 	const value = "Zx81kQ9vLm3pRt7wYb2c"
-	parts := []string{
-		"password", "db_secret", "api key", "accessToken", "token", "algolia_key", "docker login", "az acr login", "machine h login kim",
-		"[smtp.h]:587 kim", `"name"`, "value", " ", " ", "=", ":", ": ", " = ", ":=", "=>", "\n", "\n", `"`, "'", "{", "}", ",", ";", "\\\n", `\`,
-		"-p ", " -u kim ", value, value, "config.Value", "process.env.X", "Uint8Array", "two words", "k3Jd81!mPq2+x9", "!vault ", "\u200b", "→",
+	slots := [][]string{
+		{"", "\n", "x ", "- ", "12→", `"`, "export ", "?a=1&"},
+		{"password", "db_secret", "api-key", "accessToken", "token", "algolia_key", "docker login", "machine h login kim password", "[h.x]:587"},
+		{"", "", `"`, "']", " ", "  ", "\u200b"},
+		{":", "=", ":=", "=>", " ", " -p ", ` : {"value":`, " kim:"},
+		{"", " ", "\n", "\\\n", `"`, "'", "!vault ", "\t"},
+		{value, value, value + ";", "k3Jd81!mPq2+x9", "config.Value", "Uint8Array", "two words"},
+		{"", "\n", `"`, "'", ",", "}", "\\\n", "</a>", " end"},
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 2, 9).Draw(t, "parts"), "")
+		text := ""
+		for _, slot := range slots {
+			text += rapid.SampledFrom(slot).Draw(t, "part")
+		}
 		plainText := text
 		for range rapid.IntRange(0, 3).Draw(t, "layers") {
 			text = quote(map[string]string{"content": text})
