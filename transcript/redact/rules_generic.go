@@ -348,6 +348,6 @@ var nameLiterals = []string{
 	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", " pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
-	"presharedkey", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",
+	"presharedkey", "api key", "api.key", "access key", "access.key", "auth.key", "private.key", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",
 	"sessiontoken", "deploytoken", "usertoken", "privatetoken", "oauthtoken", "slacktoken", "githubtoken", "clienttoken",
 }
