@@ -8,7 +8,7 @@ import (
 // isUnquoted reports whether a name, given by a position in it, is assigned a word without quotes that is neither words
 // nor code. What the rules say of what is between is said here without an expression: most assignments are code.
 func isUnquoted(b []byte, at int) bool {
-	at = endOfName(b, at)
+	at = endOfName(b, past(b, at, " ")) // a literal may begin with a space
 	for n := 0; n < 2 && at < len(b) && strings.IndexByte("\"']", b[at]) >= 0; n++ {
 		at++
 	}

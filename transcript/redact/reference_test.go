@@ -24,7 +24,7 @@ func TestReference(t *testing.T) {
 	const value = "Zx81kQ9vLm3pRt7wYb2c"
 	slots := [][]string{
 		{"", "\n", "x ", "- ", "12→", `"`, "export ", "?a=1&"},
-		{"password", "db_secret", "api key", "accessToken", "token", "algolia_key", "docker login", "machine h login kim password", "[h.x]:587"},
+		{"password", " pw", "db_secret", "api key", "accessToken", "token", "algolia_key", "docker login", "machine h login kim password", "[h.x]:587"},
 		{"", "", `"`, "']", " ", "  ", "\u200b"},
 		{":", "=", ":=", "=>", " ", " -p ", ` : {"value":`, " kim:"},
 		{"", " ", "\n", "\\\n", `"`, "'", "!vault ", "\t"},
