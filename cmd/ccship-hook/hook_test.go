@@ -192,8 +192,7 @@ func (l *late) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestHookOnBusyMachine: the time of a hook begins when it has its input, and one that does not delay a turn waits for a
-// daemon that is slow.
+// TestHookOnBusyMachine: a hook's time begins with its input, and one that delays no turn waits for a slow daemon.
 func TestHookOnBusyMachine(t *testing.T) {
 	slowly := func(w http.ResponseWriter, r *http.Request) {
 		select {

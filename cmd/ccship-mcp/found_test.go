@@ -10,8 +10,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestFoundText: each line is shown with its session and number; an answer has space for what is best, and counts the
-// rest.
+// TestFoundText: each line has its session and number; an answer has space for what is best, and counts the rest.
 func TestFoundText(t *testing.T) {
 	hit := func(line int, current bool, text string) map[string]any {
 		return map[string]any{"line": line, "kind": "prompt", "current": current, "at": "2026-11-20T10:00:00Z",

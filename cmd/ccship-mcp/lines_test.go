@@ -13,8 +13,7 @@ import (
 
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// TestBadLines: what is no message is answered with JSON-RPC's error, under its id where it has one, and what follows
-// is answered as ever.
+// TestBadLines: what is no message is answered by JSON-RPC's error, with its id if any, and what follows as ever.
 func TestBadLines(t *testing.T) {
 	nested := func(n int) string {
 		return `{"jsonrpc":"2.0","id":7,"method":"ping","params":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
@@ -88,8 +87,7 @@ func TestLargestLine(t *testing.T) {
 	a = r.ask(full + " ")
 	kit.Check(t, a.Error != nil && a.Error.Code == -32600, "a byte more: %+v", a)
 	for part := range slices.Chunk([]byte(line), 5) {
-		_, err := r.in.Write(part)
-		kit.Must(t, err)
+		kit.Try(r.in.Write(part)).Must(t)
 	}
 	a = r.ask("")
 	kit.Check(t, a.Error == nil && a.ID == 7.0, "in pieces: %+v", a)
@@ -124,10 +122,9 @@ func TestBadLinesAmongCalls(t *testing.T) {
 func TestUnfinishedLine(t *testing.T) {
 	r, cmd := start(t, "-socket", "/nowhere")
 	r.ask(hello)
-	_, err := io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`)
-	kit.Must(t, err)
+	kit.Try(io.WriteString(r.in, `{"jsonrpc":"2.0","id":7`)).Must(t)
 	kit.Must(t, r.in.Close())
 	kit.Check(t, r.out.Scan() && strings.Contains(r.out.Text(), "-32700"), "answered with %q", r.out.Text())
-	err = cmd.Wait()
+	err := cmd.Wait()
 	kit.Check(t, err == nil, "it ends with %v", err)
 }

@@ -56,8 +56,7 @@ func fakeSearch() {
 	os.Exit(0)
 }
 
-// parent starts ccship-mcp with a standard input that a third process holds open, says its pid on stderr, and ends when
-// told.
+// parent starts ccship-mcp with an input that a third process holds open, says its pid, and ends when told.
 func parent() {
 	cmd := exec.Command("ccship-mcp", os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout = os.NewFile(3, "held"), os.Stdout

@@ -38,8 +38,7 @@ func (r *raw) ask(line string) (answer struct {
 	Error  *struct{ Code int }
 }) {
 	r.t.Helper()
-	_, err := io.WriteString(r.in, line+"\n")
-	kit.Must(r.t, err)
+	kit.Try(io.WriteString(r.in, line+"\n")).Must(r.t)
 	kit.Require(r.t, r.out.Scan(), "no answer to %s", line)
 	kit.Must(r.t, json.Unmarshal(r.out.Bytes(), &answer))
 	return answer

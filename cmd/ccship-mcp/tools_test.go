@@ -106,8 +106,7 @@ func TestSession(t *testing.T) {
 		"a folder without a session answers %q", texts)
 }
 
-// TestWhyOfOthers: the words of other users who wrote a line are told only where their user is asked for: they could be
-// written for the one who asks.
+// TestWhyOfOthers: other users' words are told only where their user is asked for: they could address who asks.
 func TestWhyOfOthers(t *testing.T) {
 	s := connect(t, nil, "-socket", "/nowhere")
 	for args, want := range map[string]string{

@@ -39,8 +39,7 @@ func anyOf(t *testing.T, folder string, secrets map[string]string) (found []stri
 	return found
 }
 
-// TestForgetLines: secrets of every kind that a running server stores are counted, then masked in its files, in one
-// session or in all; the second time nothing is found.
+// TestForgetLines: secrets that a running server stores are counted, then masked, in one session or all, once.
 func TestForgetLines(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "server.db")
@@ -89,8 +88,7 @@ func TestForgetLines(t *testing.T) {
 	kit.Equal(t, "the session", p.status(t, key, "/api/sessions/dirty/raw?generation=0"), 200)
 }
 
-// TestForgetLinesKilled: forget --lines is killed at any moment. Each line is whole and masked, or as it was; the store
-// finds nothing wrong, and the next run goes on.
+// TestForgetLinesKilled: after a kill at any moment each line is whole, masked or not, and the next run goes on.
 func TestForgetLinesKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "server.db")

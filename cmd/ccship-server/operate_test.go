@@ -162,8 +162,7 @@ func TestPublicURL(t *testing.T) {
 	kit.Check(t, res.StatusCode == http.StatusMisdirectedRequest, "by another name: %d", res.StatusCode)
 }
 
-// TestOtherBuild: every command refuses a database of a build with another schema in one line, with what to do, and ends
-// with 1.
+// TestOtherBuild: every command refuses a database of another schema in one line, with what to do, and ends with 1.
 func TestOtherBuild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	tool(t, 0, "user", "list", "--store", "sqlite:"+path)

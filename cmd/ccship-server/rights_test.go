@@ -16,8 +16,7 @@ import (
 // elsewhere are the commands that have nothing to do with the rights of a role in PostgreSQL.
 var elsewhere = strings.Fields(`install uninstall start stop status version help backup restore migrate`)
 
-// TestWithoutDDL: every command but migrate works for a role that may read and write rows, and nothing else. A command
-// that this test does not know fails it.
+// TestWithoutDDL: all commands but migrate need only a role that reads and writes rows. An unknown command fails it.
 func TestWithoutDDL(t *testing.T) {
 	c := pgtest.New(t, pgtest.Fast)
 	tool(t, 0, "user", "list", "--store", c.URL("postgres"))

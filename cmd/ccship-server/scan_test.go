@@ -24,8 +24,7 @@ func (p *program) say(t *testing.T, key, session string, line int, text string) 
 	p.must(t, key, http.MethodPost, "/api/conversations", body)
 }
 
-// TestScan: secrets of every kind that a server stores are found, under a running server, also where other bytes have
-// replaced a line; and no secret is printed.
+// TestScan: secrets in a running server are found, also where other bytes have replaced a line; none is printed.
 func TestScan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	key := newKeyIn(t, path)

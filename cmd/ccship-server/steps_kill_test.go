@@ -118,8 +118,7 @@ func (s *stepped) one(where, left string, flags ...string) {
 		}
 	}
 	p.kill(s.t)
-	_, err := s.db.Exec(`UPDATE streams SET last_received = last_received - 3600000000`)
-	kit.Must(s.t, err)
+	kit.Try(s.db.Exec(`UPDATE streams SET last_received = last_received - 3600000000`)).Must(s.t)
 	p = launchAs(s.t, killAt+"="+where, flags...)
 	_ = p.cmd.Wait() // it kills itself
 	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)

@@ -20,8 +20,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// writePair makes a self-signed certificate for 127.0.0.1 and its key, in files that are a while old, so that the next
-// ones have another time whatever the file system's clock.
+// writePair makes a self-signed certificate and its key, a while old, so that the next ones have another time.
 func writePair(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
 	private := kit.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Must(t)

@@ -9,8 +9,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestPressedTwice: Ctrl-C within a second of a command's end is meant for the command. Later, or sent by another
-// program at any time, a signal ends the wait for the server.
+// TestPressedTwice: Ctrl-C within a second of a command's end is meant for it; any later signal ends the wait.
 func TestPressedTwice(t *testing.T) {
 	for _, c := range []struct {
 		name  string

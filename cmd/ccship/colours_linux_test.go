@@ -54,8 +54,7 @@ func everyCommand(t *testing.T, opened func() (w *os.File, written func() string
 	return out
 }
 
-// TestNoColour runs every command on a terminal, with NO_COLOR and without, and into a file: no colour is against
-// NO_COLOR, and nothing but text is in a file.
+// TestNoColour runs every command on a terminal, with NO_COLOR and without, and into a file, which has only text.
 func TestNoColour(t *testing.T) {
 	jsonHome(t)
 	t.Setenv("TERM", "xterm")

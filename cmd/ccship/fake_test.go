@@ -122,8 +122,7 @@ func (actor) Resend(_ context.Context, req control.ResendRequest) (control.Resen
 
 func (actor) Metrics(io.Writer) {}
 
-// fakeServer is a ccship-server that makes keys and takes everything, as a plain server does. With FAKE_SERVER=broken
-// it ends at once.
+// fakeServer makes keys and takes all, as a plain server does. With FAKE_SERVER=broken it ends at once.
 func fakeServer() {
 	if strings.HasPrefix(strings.Join(os.Args[1:], " "), "key create ") {
 		store := strings.TrimPrefix(os.Args[len(os.Args)-1], "sqlite:")

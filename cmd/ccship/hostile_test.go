@@ -154,8 +154,7 @@ func hostileCommands() [][]string {
 	}
 }
 
-// TestHostileTexts runs every command against a daemon and a server that answer with hostile texts in every field: none
-// of them steers the terminal or begins a line, and JSON holds them exactly.
+// TestHostileTexts: no field of a daemon or server steers the terminal or begins a line, and JSON has it exactly.
 func TestHostileTexts(t *testing.T) {
 	jsonHome(t)
 	for _, fails := range []bool{false, true} {

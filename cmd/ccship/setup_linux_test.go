@@ -11,8 +11,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// Ctrl-C ends setup at any of its questions, at once, with nothing saved; after a question for a key the terminal shows
-// again what is typed.
+// Ctrl-C ends setup at any question, with nothing saved; after one for a key the terminal shows what is typed.
 func TestQuestionEnds(t *testing.T) {
 	for _, test := range []struct {
 		name, typed, question string

@@ -79,8 +79,7 @@ func leaves(cmd *cobra.Command, f func(words []string)) {
 	}
 }
 
-// TestThief runs every command while another user listens at the server's address on plain HTTP, who claims to be the
-// server, or another kind of server: none of the commands shows the key.
+// TestThief: no command shows the key to another user who listens at the server's address as any kind of server.
 func TestThief(t *testing.T) {
 	jsonHome(t)
 	for name, answer := range map[string]http.HandlerFunc{

@@ -13,8 +13,7 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-// TestWhyNote writes where the prompts of a commit are into a note, once for all, without a word of them; nothing else
-// of the repository changes, and without the flag nothing does.
+// TestWhyNote writes a commit's note once, without a word of the prompts, and changes nothing else without the flag.
 func TestWhyNote(t *testing.T) {
 	w := newTale(t)
 	w.by("README.md", "# A shop for everybody\n")
@@ -49,8 +48,7 @@ func TestWhyNote(t *testing.T) {
 	}
 }
 
-// TestWhyOfHostileServer: what a server answers steers no terminal, also not as a note, and chooses neither which commit
-// gets one nor what git does.
+// TestWhyOfHostileServer: an answer steers no terminal, also as a note, and chooses no commit and nothing git does.
 func TestWhyOfHostileServer(t *testing.T) {
 	w := newTale(t)
 	w.by("README.md", "# A shop for everybody\n")

@@ -12,8 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestBrowserArguments: every user of the machine can read the arguments of a process, so the link is in a file that
-// only its user can read.
+// TestBrowserArguments: all users can read the arguments of a process, so the link is in a file of its user alone.
 func TestBrowserArguments(t *testing.T) {
 	dir := t.TempDir()
 	said := filepath.Join(dir, "said")

@@ -14,8 +14,7 @@ import (
 	"github.com/ccship/ccship/protocol"
 )
 
-// TestWaitHealthy: any user of the machine can take the port between the look at it and the start of the server, and
-// answer as the server would. It cannot prove to run for this user.
+// TestWaitHealthy: another user can take the port before the server starts, but cannot prove to run for this user.
 func TestWaitHealthy(t *testing.T) {
 	ctx, enough := context.WithCancel(t.Context())
 	asked := 0

@@ -14,7 +14,7 @@ func TestWidth(t *testing.T) {
 		got := Width(s)
 		kit.Check(t, got == want, "%q takes %d columns, want %d", s, got, want)
 	}
-	kit.Equal(t, "it", Pad("가", 4)+"|", "가  |")
+	kit.Equal(t, "Pad", Pad("가", 4)+"|", "가  |")
 }
 
 func TestCut(t *testing.T) {
