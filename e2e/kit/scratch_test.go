@@ -14,8 +14,7 @@ import (
 
 const childEnv = "CCSHIP_TEST_SCRATCH"
 
-// TestMake: what a killed process left goes when the next folder is made. The folders of those that live stay, and so
-// does what is nobody's.
+// TestMake removes what a killed process left. The folders of live ones stay, and so does what is nobody's.
 func TestMake(t *testing.T) {
 	if in := os.Getenv(childEnv); in != "" {
 		f, err := MakeScratch(in, "cct")

@@ -12,8 +12,7 @@ import (
 // formAt is the page that asks who the reader is, whatever page was wanted.
 const formAt = `document.readyState === "complete" && document.querySelector("#key")`
 
-// TestLogin: a wrong key is refused, the right one leads to the page that was wanted, and after logging out nothing is
-// shown any more.
+// TestLogin: the right key leads to the page that was wanted, and after logging out nothing is shown any more.
 func TestLogin(t *testing.T) {
 	s := needGallery(t)
 	b := newTab(t, s.url)
@@ -39,8 +38,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestTicket: a one-time link may be looked at any number of times, as programs do that show where links lead, and logs
-// in once.
+// TestTicket: a one-time link logs in once, however often a program has looked at it before.
 func TestTicket(t *testing.T) {
 	s := needGallery(t)
 	link := s.mustAdmin(t, "link", "--user", "robin", "--public-url", s.url)

@@ -18,8 +18,7 @@ import (
 //go:embed testdata/audit.js
 var auditor string
 
-// TestAccessible looks at every kind of page in both looks, unfolded: each control has a name, each picture a text, the
-// structure can be walked, and all text stands out from its ground.
+// TestAccessible: on every page, in both looks, each control has a name, each picture a text, and text stands out.
 func TestAccessible(t *testing.T) {
 	b, s := reader(t)
 	b.allow("404")

@@ -11,8 +11,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestAxe looks at every kind of page with axe-core, in both looks and at three widths: nothing may be serious. It runs
-// where CCSHIP_TEST=axe=FILE names axe.min.js; `lab axe` does that.
+// TestAxe has axe-core find nothing serious, in both looks and at three widths. `lab axe` names axe.min.js.
 func TestAxe(t *testing.T) {
 	path := kit.Setting("axe", "")
 	if path == "" {
@@ -49,8 +48,7 @@ func axeFaults(b *tab) (out []string) {
 	return out
 }
 
-// TestGalleryPictures takes a picture of every kind of page, in both looks and at three widths, for people to look at.
-// CCSHIP_TEST=gallery=FOLDER names where they are written to.
+// TestGalleryPictures writes pictures of every page to CCSHIP_TEST=gallery=FOLDER, for people to look at.
 func TestGalleryPictures(t *testing.T) {
 	dir := kit.Setting("gallery", "")
 	if dir == "" {

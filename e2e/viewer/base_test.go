@@ -13,8 +13,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestBasePath reads and follows links behind a reverse proxy that gives the server one path of a host: nothing may be
-// asked for outside of it.
+// TestBasePath follows links behind a reverse proxy that gives the server one path: nothing is asked outside of it.
 func TestBasePath(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "--base-path", "/ccship", "--trusted-proxies", "127.0.0.1")

@@ -46,8 +46,7 @@ func needBrowser(t testing.TB) context.Context {
 	return browser.ctx
 }
 
-// startBrowser starts Chromium with an empty profile. It resolves no name, so nothing leaves the machine whatever a page
-// asks for; that it asked is seen all the same.
+// startBrowser has an empty profile and resolves no name: nothing leaves the machine, but what asks is seen.
 func startBrowser(path string) (context.Context, context.CancelFunc, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.NoSandbox,

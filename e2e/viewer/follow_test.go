@@ -92,8 +92,7 @@ func followTool(b *tab, p *person, talk *script) {
 	kit.Equal(b.t, "there are tool calls", b.count("details.tool"), 1)
 }
 
-// TestFollowFolds: calls that arrive while a reader looks on stand on the page as after a reload. What the reader has
-// opened stays open, and what is read stays where it is.
+// TestFollowFolds: calls that arrive stand as after a reload; what is open stays open, and where it is.
 func TestFollowFolds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -26,8 +26,7 @@ func quoted(s string) string {
 // one is an expression for the first element that matches.
 func one(selector string) string { return "document.querySelector(" + quoted(selector) + ")" }
 
-// click presses the mouse on the first element that matches, where it can be seen. A page that still loads can move
-// between the look and the press; a press that fell next to the element is made again, as a person would.
+// click presses the mouse on the first match. A page may move meanwhile; then it is made again, as a person would.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.wait(selector+" is there", one(selector))
@@ -53,8 +52,7 @@ func (b *tab) pressed(selector string) bool {
 	return b.mute || eval[bool](b, `window.reached !== false`)
 }
 
-// press types keys, wherever the focus is, each as one key that goes down and up: a page that takes the key for itself
-// keeps it from becoming text, as with a real keyboard.
+// press types keys, each going down and up: a page can keep a key from becoming text, as with a real keyboard.
 func (b *tab) press(keys ...string) {
 	b.t.Helper()
 	b.loaded() // before that no page takes a key

@@ -107,8 +107,7 @@ func hostileArtifacts(s *site, x stream, p string) error {
 	return s.sendFile(s.key, x, "tool-results/x.txt", "file "+p)
 }
 
-// TestHostile shows payloads on every kind of page in the browser, unfolds and hovers over all of it, and listens for
-// anything that ran, asked for something elsewhere or broke the page's policy.
+// TestHostile: on every kind of page, unfolded, no payload runs, asks elsewhere or breaks the page's policy.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

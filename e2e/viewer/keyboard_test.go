@@ -57,8 +57,7 @@ func TestKeyboard(t *testing.T) {
 	b.wait("and folds it", `![...document.querySelectorAll("details.tool, details.think")].some((d) => d.open)`)
 }
 
-// TestTabOrder: the tab key goes through the page from its beginning to its end, each stop can be seen to have the
-// focus, and a fold opens by key.
+// TestTabOrder: the tab key goes from beginning to end, each stop shows its focus, and a fold opens by key.
 func TestTabOrder(t *testing.T) {
 	b, _ := reader(t)
 	for _, path := range []string{"/", "/sessions/" + taleID, "/search?q=hours", "/usage", "/account"} {

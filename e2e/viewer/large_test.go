@@ -27,8 +27,7 @@ func largeBytes() int {
 	return 12 << 20
 }
 
-// largeScript is a session of n bytes, as long days of work leave behind: many short lines, some of hundreds of
-// kilobytes.
+// largeScript is a session of n bytes: many short lines, some of hundreds of kilobytes.
 func largeScript(n int) *script {
 	r := rand.New(rand.NewPCG(5, 11))
 	s := &script{id: largeID, cwd: "/home/kim/src/harbour", branch: "main", model: "claude-opus-5-5", at: t0, context: 20_000}
@@ -61,8 +60,7 @@ func largeScript(n int) *script {
 	return s
 }
 
-// TestLarge opens a long session at its beginning, at its end and in the middle. A page has a part of it only, however
-// long the session is. How long that takes is reported; nothing is held to it here.
+// TestLarge: a page has only a part of a long session, wherever it is opened. How long that takes is only reported.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -104,8 +102,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// scrolled reads on beyond the first part of a conversation: more comes as its end comes near, the address follows, and
-// a reload shows the same place.
+// scrolled reads on: more comes as the end nears, the address follows, and a reload shows the same place.
 func scrolled(b *tab) {
 	b.t.Helper()
 	const lastItem = `Number(/^L(\d+)/.exec([...document.querySelectorAll("#items .item")].at(-1).id)[1])`

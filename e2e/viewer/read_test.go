@@ -21,8 +21,7 @@ func reader(t testing.TB) (*tab, *site) {
 	return b, s
 }
 
-// TestReading goes the way of a reader who looks for something that was said: list, conversation, tool, agent, search,
-// the very line, and where it comes from.
+// TestReading goes a reader's way: list, conversation, tool, agent, search, the very line, and where it comes from.
 func TestReading(t *testing.T) {
 	b, _ := reader(t)
 	b.reads("main", "harbour", "kims-laptop", "almanac", "workbench", taleTitle, "fix/clock-change", "1 agent", "1 compaction", errands[0].title)

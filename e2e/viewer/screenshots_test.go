@@ -18,8 +18,7 @@ import (
 // mostShot is the size a picture may have, in bytes.
 const mostShot = 300 << 10
 
-// TestScreenshots takes the picture of docs/screenshots, which stands in the README. `lab screenshots` keeps it; without
-// it the page is looked at all the same.
+// TestScreenshots takes the README's picture; `lab screenshots` keeps it, else the page is only looked at.
 func TestScreenshots(t *testing.T) {
 	b, _ := reader(t)
 	call(b, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"})

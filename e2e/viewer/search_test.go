@@ -10,8 +10,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestSearchBox: Ctrl-K reaches the box from anywhere, also on a phone; it completes names; what stands next to the
-// results writes into it.
+// TestSearchBox: Ctrl-K reaches the box, also on a phone; it completes names, and facets write into it.
 func TestSearchBox(t *testing.T) {
 	b, _ := reader(t)
 	for _, width := range []int64{1280, 390} {

@@ -75,8 +75,7 @@ func TestLocalTimes(t *testing.T) {
 	kit.Check(t, n >= 2, "%d generations can be chosen", n)
 }
 
-// TestTheme: the chosen theme stays, on other pages and after a reload, with no moment of the other one; without a
-// choice the system's is taken.
+// TestTheme: the chosen theme stays, with no moment of the other one; without a choice the system's is taken.
 func TestTheme(t *testing.T) {
 	b, _ := reader(t)
 	ground := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }

@@ -26,8 +26,7 @@ const (
 	bombBytes   = 400 << 20 // more than a request may have
 )
 
-// TestSiege throws at the built server, all at once, what it must refuse: it refuses it, its memory stays bounded, and
-// who behaves is answered. Slow clients, idle connections and endless bodies are in server/api.
+// TestSiege throws all at once what the server must refuse: its memory stays bounded, and who behaves is answered.
 func TestSiege(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

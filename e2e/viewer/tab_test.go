@@ -164,8 +164,7 @@ func (b *tab) requests() []string {
 	return append([]string(nil), b.asked...)
 }
 
-// listens waits until the page listens to the changes at an address below home that begins so: until the server, which
-// tells of every change from then on, has answered.
+// listens waits until the server, which tells of every change from then on, has answered the page.
 func (b *tab) listens(path string) {
 	b.t.Helper()
 	eventually(b.t, "the page listens to "+path, time.Minute, func() bool {
@@ -213,8 +212,7 @@ func evaluate[T any](b *tab, expression string) (out T, err error) {
 	return out, err
 }
 
-// eval is what an expression is on the page. When the page is left meanwhile, it is what the expression is on the next
-// one.
+// eval is what an expression is on the page, or on the next one when the page is left meanwhile.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	for {
