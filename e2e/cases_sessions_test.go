@@ -54,8 +54,7 @@ func (w *world) pasts(path string, contents ...[]byte) {
 	}
 }
 
-// TestRestoreEveryGeneration writes files of every kind of content, rewinds them, and wants each generation back byte
-// for byte: next to, and in place.
+// TestRestoreEveryGeneration wants each generation of rewound files back byte for byte: next to, and in place.
 func TestRestoreEveryGeneration(t *testing.T) {
 	w := aloneWorld(t)
 	w.start()
@@ -308,8 +307,7 @@ const (
 	shortGone = "dddddddd"
 )
 
-// TestShortIDs gives every command that takes a session the beginning of its id, one that two sessions have, and one
-// that none has.
+// TestShortIDs gives every command the beginning of an id that one session has, that two have, and that none has.
 func TestShortIDs(t *testing.T) {
 	w := aloneWorld(t)
 	w.start()

@@ -119,8 +119,7 @@ func growing(c *talk) [][]byte {
 	}
 }
 
-// TestCheckpointsOfALiveSession lets a session grow while the daemon watches, kills the daemon in between, and wants
-// exactly the marks that were passed, here and on the server.
+// TestCheckpointsOfALiveSession wants exactly the marks that were passed, here and on the server, over a kill.
 func TestCheckpointsOfALiveSession(t *testing.T) {
 	w := aloneWorld(t)
 	w.start()
@@ -155,8 +154,7 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 	w.verified()
 }
 
-// TestHistoryFiresNothing imports the same session: its compaction is marked, and nothing else. What it had passed
-// before is not passed again, what it passes from then on is.
+// TestHistoryFiresNothing: of an import only compactions are marked, and what it passes from then on.
 func TestHistoryFiresNothing(t *testing.T) {
 	w := aloneWorld(t)
 	a, b := newTalk(sessionA, w.cwd()), newTalk(sessionB, w.cwd())

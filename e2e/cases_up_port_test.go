@@ -12,8 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// TestUpOnAnothersPort: another user's server on the port of `up`, which answers everything as `up`'s own would, is
-// asked for nothing and shown no key.
+// TestUpOnAnothersPort: another user's server on the port of `up` is asked for nothing and shown no key.
 func TestUpOnAnothersPort(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("another user's server needs root")

@@ -51,8 +51,7 @@ func (v *visitor) status(path string, form url.Values) int {
 	return answer.StatusCode
 }
 
-// runningUp runs `ccship up` over one session, and returns the address of its server and a one-time link into it, once
-// all of the session is there.
+// runningUp runs `ccship up` over one session, and returns its address and a one-time link once all of it is there.
 func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link string) {
 	t.Helper()
 	h.env = []string{"CCSHIP_STATE_DIR=", "CCSHIP_SOCKET=", "CCSHIP_API_KEY_FILE="} // up keeps its own
@@ -69,8 +68,7 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 	return up, base, c.session, link
 }
 
-// storesNoneOf demands that the database of `up` holds neither its key, nor the visitor's login, nor a ticket: a user
-// who gets a copy of it cannot log in.
+// storesNoneOf: whoever copies the database of `up` cannot log in: it has no key, login or ticket.
 func (v *visitor) storesNoneOf(dir, ticket string) {
 	v.t.Helper()
 	key, err := os.ReadFile(filepath.Join(dir, "api_key"))
@@ -94,8 +92,7 @@ func (v *visitor) storesNoneOf(dir, ticket string) {
 	kit.Check(v.t, len(files) != 0, "there is no database in %s", dir)
 }
 
-// TestUpIsClosed: every user of the machine reaches the server of `up`, so it asks each who they are. The link that
-// `up` prints logs in one browser, once.
+// TestUpIsClosed: every user reaches the server of `up`, so it asks who they are; its link logs in one browser, once.
 func TestUpIsClosed(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -122,8 +119,7 @@ func TestUpIsClosed(t *testing.T) {
 	reader.storesNoneOf(filepath.Join(h.dir, "xdg", "state", "ccship", "up"), ticket)
 }
 
-// TestUpForgetsLogins: a browser shows its cookie to any program that listens on the port while `up` does not run. So a
-// login ends with the server that it was made at.
+// TestUpForgetsLogins: while `up` is down any program may get the cookie, so a login ends with its server.
 func TestUpForgetsLogins(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

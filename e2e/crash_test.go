@@ -277,8 +277,7 @@ func (a *arena) killAcknowledge() bool {
 	return true
 }
 
-// killCompact lets a backlog grow and drain, so that the state file is mostly empty, and kills the daemon while the
-// compacted copy lies next to it.
+// killCompact drains a backlog, so that the file is mostly empty, and kills the daemon during its compaction.
 func (a *arena) killCompact() bool {
 	a.gate.set(refuse(503))
 	a.d = a.daemon()

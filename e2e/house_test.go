@@ -187,8 +187,7 @@ func TestHouseSeesBreaches(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := house().breaches(test.graph)
-			kit.Check(t, slices.Equal(got, test.want), "breaches are %q, want %q", got, test.want)
+			kit.Equal(t, "breaches are", house().breaches(test.graph), test.want)
 		})
 	}
 }

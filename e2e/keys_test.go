@@ -12,8 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// clientRooms are the packages of the client's side that make HTTP clients, and why none of these shows a key to a
-// server that listens at an address.
+// clientRooms are the client's packages that make HTTP clients, and why none shows a key to a server at an address.
 func clientRooms() map[string]string {
 	return map[string]string{
 		"protocol":       "makes clients that ask for the proof, and one that shows no key",
@@ -27,8 +26,7 @@ func clientRooms() map[string]string {
 // keyRooms are the packages that put a key into a request. Their clients come from protocol.
 func keyRooms() []string { return []string{"protocol", "outbox", "daemon/remote", "daemon/delivery"} }
 
-// TestKeysNeedProof holds the client's side to a few packages that make HTTP clients and show keys, so that no command
-// can forget to ask a server for the proof.
+// TestKeysNeedProof keeps HTTP clients and keys in a few packages, so that no command forgets to ask for the proof.
 func TestKeysNeedProof(t *testing.T) {
 	seen := 0
 	for _, n := range importGraph(t, "linux") {

@@ -149,8 +149,7 @@ func TestPatroni(t *testing.T) {
 	}
 }
 
-// killPrimary kills the primary, waits for the next one, and has the killed node come back. It returns how long there
-// was none.
+// killPrimary waits for the next primary and for the killed node, and returns how long there was none.
 func (c *patroni) killPrimary() (seconds float64) {
 	c.t.Helper()
 	old, standby := c.settled()

@@ -48,8 +48,7 @@ func findProgram(name string) (string, error) {
 	return path, err
 }
 
-// newPatroni starts everything and returns once one node is primary and two follow. Without the programs the test is
-// skipped.
+// newPatroni returns once one node is primary and two follow. Without the programs the test is skipped.
 func newPatroni(t testing.TB) *patroni {
 	t.Helper()
 	for _, name := range []string{"patroni", "patronictl", "etcd", "haproxy"} {

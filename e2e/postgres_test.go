@@ -104,8 +104,7 @@ func TestPostgresRestarted(t *testing.T) {
 	c.during("PostgreSQL: the database crashes", func(int) { must(t, pg.Restart("immediate")) })
 }
 
-// TestPostgresPrimaryKilled: the primary is killed mid-import, its synchronous standby takes over, the old primary
-// comes back as the standby, and is next.
+// TestPostgresPrimaryKilled: mid-import the standby takes over from a killed primary, which comes back and is next.
 func TestPostgresPrimaryKilled(t *testing.T) {
 	t.Parallel()
 	names := []string{"one", "two"}

@@ -18,8 +18,7 @@ type cost struct {
 	files int     // open descriptors
 }
 
-// measure reads a process's cost. Processor time is the scheduler's, in nanoseconds; the usual hundredths of a second
-// are too coarse for an idle process.
+// measure takes processor time from the scheduler: the usual hundredths of a second are too coarse for idleness.
 func measure(pid int) (cost, error) {
 	var c cost
 	dir := filepath.Join("/proc", strconv.Itoa(pid))

@@ -78,8 +78,7 @@ func (s *seat) sees(words string) {
 	kit.Require(s.t, s.shows(words, 12*time.Minute), "never seen: %q in %q", words, kit.Tail(s.shown.String(), 4000))
 }
 
-// finds types a query and waits until words are on the screen. A server that takes more than five seconds is not asked
-// again for what is typed, so after a while the query is typed anew.
+// finds types until words are shown. A slow server is not asked again for what is typed, so it is typed anew.
 func (s *seat) finds(query, words string) {
 	s.t.Helper()
 	for range 24 {

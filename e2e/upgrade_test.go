@@ -43,8 +43,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// upgradeWorld is a home whose server is reached by a proxy, and the server's store; dump is its content if it is a
-// PostgreSQL database.
+// upgradeWorld is a home, its server's store, and what a PostgreSQL database holds.
 func upgradeWorld(t *testing.T, kind string) (w *world, store, dump string, db *pgtest.Cluster) {
 	h := newHome(t)
 	dump = filepath.Join(h.dir, "server", "dump.sql")
