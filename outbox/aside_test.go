@@ -2,8 +2,9 @@ package outbox
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRefusedItemsAreNotBuriedTogether: items that the server refuses wait for something that it accepts after them, and

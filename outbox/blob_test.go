@@ -3,10 +3,11 @@ package outbox
 import (
 	"bytes"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // newUploads is a rig with a server that is known to take blobs.

@@ -3,12 +3,12 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 

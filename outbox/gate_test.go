@@ -1,9 +1,10 @@
 package outbox
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestBackOffSpread: full jitter between 0 and an end that doubles from 1 s to 60 s, and it never ends.

@@ -2,11 +2,12 @@ package outbox
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestOutage: a server that is away for a day. Nothing is lost, everything comes in order, and the attempts are few.

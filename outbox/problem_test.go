@@ -2,9 +2,10 @@ package outbox
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMessage(t *testing.T) {

@@ -3,11 +3,11 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 

@@ -2,11 +2,12 @@ package outbox
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // took prepares a server that has taken entries before, so that it may refuse some.

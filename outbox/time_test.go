@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // inBubble runs f with a rig over pipes in fake time.

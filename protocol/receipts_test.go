@@ -2,8 +2,9 @@ package protocol
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestReceipts(t *testing.T) {

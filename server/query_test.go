@@ -2,11 +2,12 @@ package server
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

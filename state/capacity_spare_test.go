@@ -1,8 +1,9 @@
 package state
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Reading goes on when a backlog that filled the disk has drained: the disk stays full, but the file is empty.

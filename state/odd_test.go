@@ -1,9 +1,10 @@
 package state
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Whatever was added and cut off, the counts are those of the lines that are left.

@@ -1,10 +1,11 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestAppend(t *testing.T) {

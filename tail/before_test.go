@@ -1,9 +1,10 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Before tells what was there when a run began from what was written while it looked on.

@@ -2,9 +2,10 @@ package tail
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestClock(t *testing.T) {

@@ -1,11 +1,12 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 const filedID = "00000000-0000-4000-8000-0000000000"

@@ -1,9 +1,10 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // still makes a tailer that does not run over what was delivered before: the test is its main loop.

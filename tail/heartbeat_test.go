@@ -1,9 +1,10 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // The main loop comes round by itself while nothing happens, and not any more once it has ended.

@@ -3,10 +3,11 @@ package tail
 import (
 	"cmp"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestIDsAscendAsFilesAreRead: rows of files that are read one after another are neighbours in the state, in whatever

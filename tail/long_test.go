@@ -2,12 +2,13 @@ package tail
 
 import (
 	"bytes"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestLongLines(t *testing.T) {

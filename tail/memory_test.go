@@ -6,10 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // memory is a Sink and its Cursors in memory that holds the tailer to its contract: every chunk is checked against

@@ -2,12 +2,13 @@ package tail
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMoveToAnotherFolder(t *testing.T) {

@@ -1,10 +1,11 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestProvisional(t *testing.T) {

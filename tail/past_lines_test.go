@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"github.com/ccship/ccship/e2e/kit"
 	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/iotest"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLineReader: lines of any length, below and above the buffer and the cap, are read as they are.

@@ -1,11 +1,12 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRestKeepsAll: whatever is known of a file is the same after it has rested.

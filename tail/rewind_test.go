@@ -2,12 +2,13 @@ package tail
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // rewinds are ways to change what was read already. Each is tried while the tailer runs, and while it does not.

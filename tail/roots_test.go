@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Roots come and go while files grow: what is followed arrives once and whole, what is not is left alone, and when it

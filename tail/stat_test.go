@@ -1,9 +1,10 @@
 package tail
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestSettled(t *testing.T) {

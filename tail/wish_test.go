@@ -2,10 +2,11 @@ package tail
 
 import (
 	"errors"
-	"github.com/ccship/ccship/e2e/kit"
 	"io/fs"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestRereadWhileOneIsDelivered: what is asked for while the same is being done is done once more. The owner may have

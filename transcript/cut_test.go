@@ -1,8 +1,9 @@
 package transcript
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestOneLineColours: sequences that colour text in a terminal are no text, also when they are cut off or no such.

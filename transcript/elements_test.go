@@ -1,10 +1,11 @@
 package transcript
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestElements(t *testing.T) {

@@ -1,12 +1,13 @@
 package transcript
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"net/url"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestEscapeName: what servers refuse is escaped so that it can be read back; other names stay.

@@ -1,8 +1,9 @@
 package transcript
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestFolderName(t *testing.T) {

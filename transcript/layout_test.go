@@ -2,8 +2,9 @@ package transcript
 
 import (
 	"crypto/sha256"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLayout: different views never have one digest, whatever is left out where, and one of which every line is there

@@ -2,8 +2,9 @@ package transcript
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMayAsk(t *testing.T) {

@@ -1,9 +1,10 @@
 package transcript
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestReplaceStrings(t *testing.T) {

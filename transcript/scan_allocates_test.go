@@ -2,9 +2,10 @@ package transcript
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestScanAllocates: Scan allocates for ordinary lines only what its documentation says.

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) openCommand() *cobra.Command {

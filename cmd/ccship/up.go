@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/show"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) upCommand() *cobra.Command {

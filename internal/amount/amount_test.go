@@ -2,10 +2,11 @@ package amount
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestSize(t *testing.T) {

@@ -1,8 +1,9 @@
 package amount
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestNearest: a slip of the fingers is understood, another word is not.

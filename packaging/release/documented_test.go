@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // pages are the documents that people read: those of the top folder, docs and docs/internals, without the records of

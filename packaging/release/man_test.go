@@ -2,13 +2,14 @@ package main
 
 import (
 	"bytes"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // script is a program that answers --help, of itself and of its subcommands.

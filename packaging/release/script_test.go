@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/ed25519"
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // fakeRelease has archives for all systems, with scripts for programs, and what is made from them.

@@ -6,12 +6,13 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestSignature reads key and signature by the description of minisign's format, and has minisign verify them. What

@@ -2,13 +2,14 @@ package auth
 
 import (
 	"errors"
-	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestGuesses: ten wrong ones, then no more until time has passed; others are not touched by it.

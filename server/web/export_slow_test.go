@@ -2,11 +2,12 @@ package web_test
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestExportSlowReaders: readers of exports who take none of what they asked for hold up no pages.

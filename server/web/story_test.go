@@ -2,9 +2,10 @@ package web_test
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // said is a line of a conversation: a prompt or an answer, below the line with the number parent; -1: below none.

@@ -1,12 +1,13 @@
 package web_test
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // themes reads the colours of the style sheet: those of the light look, of the dark one, and of the one that the system

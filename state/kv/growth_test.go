@@ -2,8 +2,9 @@ package kv
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestGrowth: a small file looks small, and a large one does not grow in small steps: each costs a sync.

@@ -4,13 +4,14 @@ package kv
 
 import (
 	"context"
-	"github.com/ccship/ccship/e2e/kit"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLockFile: whoever has the lock is alone, although each that had it removes the file, and none is left at the end.

@@ -2,11 +2,12 @@ package kv
 
 import (
 	"errors"
-	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // A file of another schema is not opened, nor touched, nor set aside, and one line says what to do.

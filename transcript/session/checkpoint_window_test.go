@@ -1,8 +1,9 @@
 package session_test
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestCheckpointsOfWindows: what a transcript says of its windows and of results that were cleared makes no thresholds.

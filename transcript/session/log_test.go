@@ -1,10 +1,11 @@
 package session
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestForget: the oldest go, visible or hidden ones as asked, and the others keep their order, whatever lies between them.

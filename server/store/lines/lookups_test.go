@@ -2,11 +2,12 @@ package lines
 
 import (
 	"context"
-	"github.com/ccship/ccship/e2e/kit"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLookups: in a crowd few statements answer all, each with its own key's value, and none that began before the

@@ -1,9 +1,10 @@
 package search
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestWords: the forms of a word are one term; names are their parts.

@@ -1,10 +1,11 @@
 package sqlstore
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestCleanValues: values of a statement become fit to be stored; the caller's stay as they are, and are not copied

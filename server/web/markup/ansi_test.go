@@ -2,9 +2,10 @@ package markup_test
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestANSI(t *testing.T) {

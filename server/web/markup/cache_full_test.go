@@ -1,10 +1,11 @@
 package markup
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"html/template"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestFullCache: a cache never keeps more than its limit, and nothing that is very large.

@@ -1,9 +1,10 @@
 package markup_test
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 func TestMarkdown(t *testing.T) {

@@ -1,9 +1,10 @@
 package thread
 
 import (
-	"github.com/ccship/ccship/e2e/kit"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // calls makes the items of an answer's records: "think", "text", or a tool's name, with ! when it failed.

@@ -2,10 +2,11 @@ package thread
 
 import (
 	"fmt"
-	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestTyped: a prompt keeps every line break, space and backslash; only code between fences is code.
