@@ -235,8 +235,8 @@ func (c *capture) sync(ctx context.Context, wait time.Duration) (control.SyncRes
 // quiet is how long a daemon must have seen a last line without newline unchanged before it takes it for a line.
 const quiet = 2*time.Second + 50*time.Millisecond
 
-// unfinished reports whether a transcript that changed while the command ran, or within a minute, ends without a newline.
-// Sizes are compared too: the clock of the files may be another one than that of this machine.
+// unfinished reports whether a transcript that changed while the command ran, or within a minute, ends without a
+// newline. Sizes are compared too: the clock of the files may be another one than that of this machine.
 func (c *capture) unfinished() (found bool) {
 	c.transcripts(func(path string, info fs.FileInfo) {
 		if c.began[path] == info.Size() && time.Since(info.ModTime()) > time.Minute || info.Size() == 0 {
