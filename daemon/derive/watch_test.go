@@ -189,6 +189,6 @@ func TestWatch(t *testing.T) {
 	} {
 		got := x.was
 		watch(&got, x.chunk, x.redelivered)
-		kit.Same(t, fmt.Sprintf("%s", name), cmp.Diff(x.want, got))
+		kit.Same(t, name, cmp.Diff(x.want, got))
 	}
 }

@@ -75,19 +75,25 @@ func (r *ranking) match(ctx context.Context) (found []*match, err error) {
 			return nil, err
 		}
 		for _, m := range some {
-			if m.small == nil && (len(r.not) > 0 || r.strict || r.linesOnly) {
-				r.used += pageBytes // of whose the turns are: best reads it
-			}
-			for i, in := range m.in {
-				if in != 0 {
-					df[i%len(df)]++
-				}
-			}
+			r.count(m, df)
 			all += len(m.turns)
 		}
 		found, list = append(found, some...), list[n:]
 	}
 	return found, nil
+}
+
+// count adds to df the turns of a segment that have each term, and to what is used the page of whose they are, if best
+// reads it.
+func (r *ranking) count(m *match, df []int) {
+	if m.small == nil && (len(r.not) > 0 || r.strict || r.linesOnly) {
+		r.used += pageBytes
+	}
+	for i, in := range m.in {
+		if in != 0 {
+			df[i%len(df)]++
+		}
+	}
 }
 
 // segments returns the segments that may have something, the newest first.
