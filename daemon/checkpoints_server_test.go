@@ -36,12 +36,10 @@ func keepCheckpoints(t *testing.T, s *memServer, once bool) (sent func() []sentC
 			Session     string            `json:"session_id"`
 			Checkpoints []json.RawMessage `json:"checkpoints"`
 		}
-		err := json.Unmarshal(body(r), &req)
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, json.Unmarshal(body(r), &req))
 		for _, text := range req.Checkpoints {
 			var item struct{ ID string }
-			err := json.Unmarshal(text, &item)
-			kit.Check(t, err == nil, "%v", err)
+			kit.Should(t, json.Unmarshal(text, &item))
 			i := slices.IndexFunc(kept, func(c sentCheckpoint) bool { return c.id == item.ID })
 			kit.Check(t, i < 0 || !once && kept[i].text == string(text), "%s was sent twice", item.ID)
 			if i < 0 {
@@ -125,9 +123,7 @@ func TestCheckpointsOverACrash(t *testing.T) {
 		}
 		list, _, err := projections.Checkpoints.List(t.Context(), 0, 0, 10)
 		kit.Check(t, len(list) == 3 && err == nil, "%s: %+v, err %v", step, list, err)
-		if list := projections.Notices.Of(sessionA); len(list) != 3 {
-			t.Errorf("%s: notices %+v", step, list)
-		}
+		kit.Equal(t, step+": notices", len(projections.Notices.Of(sessionA)), 3)
 	}
 }
 

@@ -37,19 +37,16 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	ctx := t.Context()
 	db := kit.Try(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
 	t.Cleanup(func() {
-		err := db.Close()
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, db.Close())
 	})
 	file := tail.Tracked{File: tail.File{ID: 1, Path: "/r/p/s1.jsonl", Root: "/r", Name: session, Copy: 1}}
 	file.Cursor = tail.Cursor{Offset: 30, Line: 3}
 	step := state.Step{Tracked: file, Routing: state.Routing{Dest: dest, Decided: true,
 		Stream: outbox.Stream{ID: 1, SessionID: session}}}
-	if errs, err := db.Commit(ctx, []state.Step{step}); err != nil || errs[0] != nil {
-		t.Fatal(errs, err)
-	}
+	errs, err := db.Commit(ctx, []state.Step{step})
+	kit.Require(t, err == nil && errs[0] == nil, "%v %v", errs, err)
 	there := tail.Cursor{Offset: 20, Line: 2, Generation: generation}
-	err := db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there})
-	kit.Must(t, err)
+	kit.Must(t, db.Rejoin(ctx, 1, state.Rejoin{Expect: file.Cursor, Epoch: "front", Cursor: there}))
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"drops":[{"session":{"session_id":"s1","machine":"m"},"epoch":"front","generation":`+
 			strconv.Itoa(generation)+`,"lines":`+strconv.Itoa(lost)+`}]}`)

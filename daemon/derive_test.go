@@ -144,8 +144,7 @@ func (w *world) startInside() *Daemon {
 	go func() { ended <- d.serve(ctx, ln) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
-		err := errors.Join(<-ended, d.db.Close())
-		kit.Check(w.t, err == nil, "%v", err)
+		kit.Should(w.t, errors.Join(<-ended, d.db.Close()))
 	})
 	w.t.Cleanup(w.stop)
 	w.client = control.DialPatiently(w.cfg.Socket)

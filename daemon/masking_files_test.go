@@ -25,15 +25,14 @@ func secretFiles() map[string]string {
 // stateHolds fails when a file below the state folder holds a secret.
 func (w *world) stateHolds(t *testing.T) {
 	t.Helper()
-	err := filepath.WalkDir(w.cfg.StateDir, func(path string, d fs.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(w.cfg.StateDir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		kit.Check(t, !leaked(b), "%s holds a secret", path)
 		return err
-	})
-	kit.Must(t, err)
+	}))
 }
 
 // TestMasksDocuments links documents with secrets: the server gets tokens, in content of the same length, once.

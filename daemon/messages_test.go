@@ -156,6 +156,5 @@ func TestMessagesMembers(t *testing.T) {
 		ToolInput: json.RawMessage(`{"description":"look","command":"ls"}`), Output: strings.Repeat("가", 500) + "... (600 chars total)",
 	}
 	kit.Same(t, "messages", cmp.Diff(want, m.Messages[1], cmpopts.IgnoreFields(control.Message{}, "Line", "UUID", "Timestamp")))
-	_, err := os.Stat(filepath.Join(w.cfg.StateDir, "state.db"))
-	kit.Check(t, err == nil, "%v", err)
+	kit.Try(os.Stat(filepath.Join(w.cfg.StateDir, "state.db"))).Should(t)
 }

@@ -147,8 +147,7 @@ func TestDayWithoutServer(t *testing.T) {
 		cancel()
 		web.Close()
 		running.Wait()
-		err := o.db.Close()
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, o.db.Close())
 	})
 }
 

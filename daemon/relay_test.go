@@ -51,9 +51,8 @@ func TestDelivers(t *testing.T) {
 			stream = w.historyStream()
 		}
 		want, _ := os.ReadFile(filepath.Join(w.root, path))
-		if got := w.server.newest(stream); got != string(want) {
-			t.Errorf("%s: the server has %d bytes under %q, the file %d", path, len(got), stream, len(want))
-		}
+		kit.Equal(t, fmt.Sprintf("%s: bytes under %q, the file has %d", path, stream, len(want)),
+			w.server.newest(stream), string(want))
 	}
 	v := w.verify()
 	kit.Check(t, v.Equal && v.Proven && v.Files == len(files), "verify: %+v", v)

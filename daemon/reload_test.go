@@ -35,10 +35,9 @@ func newFileWorld(t *testing.T) *fileWorld {
 	w.cfg.Path = filepath.Join(home, "config.toml")
 	w.save()
 	env := map[string]string{config.HomeVariable: home, "CCSHIP_CONFIG": w.cfg.Path} // which, unlike a flag, need not exist
-	cfg, err := config.Load(map[string]string{
+	cfg := kit.Try(config.Load(map[string]string{
 		"state_dir": w.cfg.StateDir, "socket": w.cfg.Socket, "head_room": "1",
-	}, func(name string) (string, bool) { return env[name], env[name] != "" })
-	kit.Must(t, err)
+	}, func(name string) (string, bool) { return env[name], env[name] != "" })).Must(t)
 	cfg.Log = w.cfg.Log
 	w.cfg = cfg
 	return w

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -154,8 +153,7 @@ func (w *world) status() control.Status {
 func TestOneDaemonPerState(t *testing.T) {
 	w := newWorld(t)
 	w.start()
-	err := Run(context.Background(), w.cfg)
-	kit.Check(t, errors.Is(err, ErrAlreadyRunning), "a second Run: %v, want ErrAlreadyRunning", err)
+	kit.Err(t, "a second Run", ErrAlreadyRunning)(Run(context.Background(), w.cfg))
 }
 
 // TestStoppedWhileItOpens: a daemon that is stopped before it has opened its state ends well.

@@ -21,8 +21,7 @@ import (
 // TestHouseArchitecture compares ARCHITECTURE.md with the tree: its table of packages names folders that exist, and every
 // package; its table of functions names functions that exist.
 func TestHouseArchitecture(t *testing.T) {
-	text, err := os.ReadFile("../ARCHITECTURE.md")
-	must(t, err)
+	text := kit.Try(os.ReadFile("../ARCHITECTURE.md")).Must(t)
 	_, rest, _ := strings.Cut(string(text), "To follow it in the code:")
 	stories, rest, _ := strings.Cut(rest, "## Where things are")
 	rooms, _, _ := strings.Cut(rest, "\n## ")
@@ -54,12 +53,10 @@ func TestHouseArchitecture(t *testing.T) {
 // declares reports whether a folder has a function or method of this name.
 func declares(t *testing.T, folder, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
-	must(t, err)
+	files := kit.Try(filepath.Glob(filepath.Join("..", folder, "*.go"))).Must(t)
 	declaration := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := kit.Try(os.ReadFile(file)).Must(t)
 		if declaration.Match(text) {
 			return true
 		}
@@ -88,18 +85,15 @@ func nameRooms(t *testing.T, named map[string]bool, cell, about string) {
 
 // TestHousePathsInPages: every path, or function of a package, that a page for maintainers names is there.
 func TestHousePathsInPages(t *testing.T) {
-	pages, err := filepath.Glob("../*.md")
-	must(t, err)
+	pages := kit.Try(filepath.Glob("../*.md")).Must(t)
 	for _, pattern := range []string{"../docs/internals/*.md", "../docs/internals/adr/*.md"} {
-		more, err := filepath.Glob(pattern)
-		must(t, err)
+		more := kit.Try(filepath.Glob(pattern)).Must(t)
 		pages = append(pages, more...)
 	}
 	named := regexp.MustCompile("`((cmd|daemon|e2e|internal|lab|outbox|packaging|server|state|tail|transcript)/[a-zA-Z0-9_./-]+)`")
 	count := 0
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := kit.Try(os.ReadFile(page)).Must(t)
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			count++
 			if _, err := os.Stat(filepath.Join("..", m[1])); err == nil {
@@ -119,11 +113,9 @@ func TestHouseTargets(t *testing.T) {
 	folder := regexp.MustCompile(` \./([a-z0-9/-]+[a-z0-9])(/\.\.\.)?`)
 	test := regexp.MustCompile(`\bTest[A-Z][A-Za-z]+`)
 	tests := everyTest(t)
-	files, err := filepath.Glob("../.github/workflows/*.yml")
-	must(t, err)
+	files := kit.Try(filepath.Glob("../.github/workflows/*.yml")).Must(t)
 	for _, file := range append(files, "../Makefile") {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := kit.Try(os.ReadFile(file)).Must(t)
 		for _, m := range folder.FindAllStringSubmatch(string(text), -1) {
 			named++
 			_, err := os.Stat(filepath.Join("..", m[1]))
@@ -222,8 +214,7 @@ func TestBudget(t *testing.T) {
 		kit.Check(t, len(c.found) <= c.most && len(c.found) >= c.most/2,
 			"%d %s, at most %d: %q", len(c.found), c.what, c.most, c.found)
 	}
-	page, err := exec.Command(kit.Program(t, "ccship"), "--help").Output()
-	must(t, err)
+	page := kit.Try(exec.Command(kit.Program(t, "ccship"), "--help").Output()).Must(t)
 	if n := len(regexp.MustCompile(`(?m)^  [a-z]+( all)?  +\S`).FindAll(page, -1)); n > mostOnFirstPage || n < 10 {
 		t.Errorf("the first page has %d commands, at most %d:\n%s", n, mostOnFirstPage, page)
 	}
@@ -236,8 +227,7 @@ func TestHouseWorkflows(t *testing.T) {
 	kit.Require(t, err == nil && len(files) != 0, "%v %v", files, err)
 	pinned := regexp.MustCompile(`^[\w./-]+@[0-9a-f]{40}$`)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := kit.Try(os.ReadFile(file)).Must(t)
 		var w struct {
 			Env  map[string]string
 			Jobs map[string]struct {

@@ -72,8 +72,7 @@ func benchRewind(b *testing.B, table *sheet) {
 func benchLatency(b *testing.B, table *sheet, masks string, w *world, server string) {
 	w.env = append(w.env, "CCSHIP_REDACT="+masks)
 	c, path := shippedTo(w, 2, 20)
-	before, err := measure(w.d.Cmd.Process.Pid)
-	must(b, err)
+	before := kit.Try(measure(w.d.Cmd.Process.Pid)).Must(b)
 	stored := make(chan time.Time, 16)
 	w.gate.onAnswer(func() { stored <- time.Now() })
 	var took []float64
@@ -90,8 +89,7 @@ func benchLatency(b *testing.B, table *sheet, masks string, w *world, server str
 		pass(time.Duration(5+len(took)%20) * time.Millisecond) // as if typed: not in step with anything
 	}
 	w.gate.onAnswer(nil)
-	after, err := measure(w.d.Cmd.Process.Pid)
-	must(b, err)
+	after := kit.Try(measure(w.d.Cmd.Process.Pid)).Must(b)
 	cpu := (after.cpu - before.cpu) / float64(len(took)) * 1000
 	b.ReportMetric(cpu, "cpu-ms/line")
 	b.ReportMetric(median(took), "ms-p50")
@@ -142,8 +140,7 @@ func importRun(b *testing.B, w *world) (cost, float64) {
 	w.d = w.launch(kit.Program(b, "ccship"), "run")
 	eventually(b, "the import is acknowledged", 10*time.Minute, func() bool { return w.ccship("sync", "--wait", "--timeout", "300s").code == 0 })
 	seconds := time.Since(begin).Seconds()
-	used, err := measure(w.d.Cmd.Process.Pid)
-	must(b, err)
+	used := kit.Try(measure(w.d.Cmd.Process.Pid)).Must(b)
 	w.d.MustStop(w.t)
 	return used, seconds
 }
@@ -152,11 +149,8 @@ func importRun(b *testing.B, w *world) (cost, float64) {
 func floorRun(b *testing.B, w *world) float64 {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), floorEnv+"="+w.url+" "+w.projects())
-	out, err := cmd.Output()
-	must(b, err)
-	seconds, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
-	must(b, err)
-	return seconds
+	out := kit.Try(cmd.Output()).Must(b)
+	return kit.Try(strconv.ParseFloat(strings.TrimSpace(string(out)), 64)).Must(b)
 }
 
 // benchLongLine is P6's second limit: one line of nearly 64 MiB among others, with escapes, and a secret so that it is
@@ -189,11 +183,9 @@ func benchIdle(b *testing.B, table *sheet, masks string) {
 	n := w.status().Files.Tracked
 	kit.Require(b, n == files, "%d files are tracked, want %d", n, files)
 	pass(5 * time.Second)
-	before, err := measure(w.d.Cmd.Process.Pid)
-	must(b, err)
+	before := kit.Try(measure(w.d.Cmd.Process.Pid)).Must(b)
 	pass(time.Duration(seconds) * time.Second)
-	after, err := measure(w.d.Cmd.Process.Pid)
-	must(b, err)
+	after := kit.Try(measure(w.d.Cmd.Process.Pid)).Must(b)
 	cpu := (after.cpu - before.cpu) / float64(seconds) * 100
 	b.ReportMetric(cpu, "%cpu")
 	table.add("P7", fmt.Sprintf("idle for %d s with %d files%s: processor", seconds, files, masking(masks)), fmt.Sprintf("%.3f %% of a core", cpu), "≤ 0.1 %")

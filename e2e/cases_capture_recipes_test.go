@@ -49,8 +49,7 @@ func recipeCommands(t *testing.T, page []byte) (commands []string) {
 // writes a line each time.
 func TestCaptureRecipes(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/daily-use.md")
-	must(t, err)
+	page := kit.Try(os.ReadFile("../docs/daily-use.md")).Must(t)
 	s := newScribe(exactWorld(t), 80, 1)
 	programs := filepath.Join(s.dir, "programs")
 	must(t, os.MkdirAll(programs, 0o700))
@@ -81,10 +80,8 @@ func TestDevcontainerSchema(t *testing.T) {
 	if file == "" {
 		t.Skip("lab devcontainer runs it, with the schema")
 	}
-	page, err := os.ReadFile("../docs/daily-use.md")
-	must(t, err)
-	schema, err := jsonschema.NewCompiler().Compile(file)
-	must(t, err)
+	page := kit.Try(os.ReadFile("../docs/daily-use.md")).Must(t)
+	schema := kit.Try(jsonschema.NewCompiler().Compile(file)).Must(t)
 	text := recipe(t, page, "json")
 	for _, valid := range []bool{true, false} {
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))

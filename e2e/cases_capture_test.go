@@ -266,9 +266,7 @@ func TestCaptureSharedSpool(t *testing.T) {
 	must(t, os.Symlink(mine, filepath.Join(spool, "proven_servers")))
 	s.quietly(0, "capture", "--wait", patiently, "--spool", spool, "true")
 	s.same(s.session, s.path)
-	if string(s.read(mine)) != "mine\n" {
-		t.Errorf("a file behind a link has %q", s.read(mine))
-	}
+	kit.Equal(t, "a file behind a link has", string(s.read(mine)), "mine\n")
 	_, err := os.Lstat(fresh)
 	kit.Check(t, err != nil, "a file was made behind a link")
 }

@@ -110,8 +110,7 @@ func TestUp(t *testing.T) {
 	eventually(t, "up runs again", 60*time.Second, func() bool { return h.ccship("sync", "--wait").code == 0 })
 	h.entriesSent(0)
 	up.MustStop(t)
-	taken, err := net.Listen("tcp", address)
-	must(t, err)
+	taken := kit.Try(net.Listen("tcp", address)).Must(t)
 	defer taken.Close()
 	h.look("ccship: ", 1, "up", "--listen", address)
 }
@@ -186,8 +185,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("the server's port is taken", func(t *testing.T) {
 		t.Parallel()
 		h := newHome(t)
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
+		listener := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 		defer listener.Close()
 		out := h.runProgram(kit.Program(t, "ccship-server"), "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
 		kit.Check(t, out.code == 1 && strings.Contains(out.stderr, listener.Addr().String()),
@@ -228,9 +226,7 @@ func TestNewServerVersion(t *testing.T) {
 	next("1.0.1")
 	line()
 	w.sync()
-	if dead() != 0 {
-		t.Errorf("%d dead letters after the new version", dead())
-	}
+	kit.Equal(t, "dead letters after the new version", dead(), 0)
 	w.same(c.session, path)
 	w.verified()
 }
@@ -258,8 +254,7 @@ func (s *socketServer) store() string { return "sqlite:" + filepath.Join(s.dir, 
 func (s *socketServer) start() {
 	s.t.Helper()
 	s.proc = s.launch(kit.Program(s.t, "ccship-server"), "serve", "--listen", "unix://"+s.at, "--store", s.store(), "--public-url", "https://ccship.example")
-	url, err := s.proc.Listening()
-	must(s.t, err)
+	url := kit.Try(s.proc.Listening()).Must(s.t)
 	kit.Check(s.t, url == "unix://"+s.at, "it listens on %s", url)
 }
 
@@ -269,15 +264,11 @@ func (s *socketServer) raw(session string) []byte {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", s.at)
 	}}}
-	r, err := http.NewRequest(http.MethodGet, "http://localhost/api/sessions/"+session+"/raw", nil)
-	must(s.t, err)
+	r := kit.Try(http.NewRequest(http.MethodGet, "http://localhost/api/sessions/"+session+"/raw", nil)).Must(s.t)
 	r.Header.Set("X-API-Key", s.key)
-	answer, err := client.Do(r)
-	must(s.t, err)
+	answer := kit.Try(client.Do(r)).Must(s.t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must(s.t, err)
-	return text
+	return kit.Try(io.ReadAll(answer.Body)).Must(s.t)
 }
 
 // TestSocket: server, daemon and commands over a Unix socket. It is this machine, so nothing is masked; only its user can
@@ -327,8 +318,7 @@ func socketThief(t *testing.T, w *world, s *socketServer, path string, more []by
 	thief := newTakenPort(t, http.NotFoundHandler())
 	thief.give(thief.noting(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"success":true}`) }))
 	_ = os.Remove(s.at)
-	ln, err := net.Listen("unix", s.at)
-	must(t, err)
+	ln := kit.Try(net.Listen("unix", s.at)).Must(t)
 	go func() { _ = http.Serve(ln, thief.Config.Handler) }()
 	w.add(path, more)
 	w.until("status says that the server does not prove itself", func(s status) bool {

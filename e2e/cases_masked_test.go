@@ -37,16 +37,13 @@ func (s *secrets) stored(w *world) {
 // inFiles are the secrets in the files of the server, and in the lines that it has packed meanwhile.
 func (s *secrets) inFiles(w *world) []string {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
-	must(w.t, err)
+	db := kit.Try(sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")).Must(w.t)
 	defer db.Close()
-	tx, err := db.Begin()
-	must(w.t, err)
+	tx := kit.Try(db.Begin()).Must(w.t)
 	var all []byte
 	packed(w.t, tx, func(_ [4]int64, l *lines.Line) { all = append(append(all, l.Raw...), '\n') })
 	must(w.t, tx.Rollback())
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(w.exact.database()), "*"))
-	must(w.t, err)
+	files := kit.Try(filepath.Glob(filepath.Join(filepath.Dir(w.exact.database()), "*"))).Must(w.t)
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // an error: it was removed meanwhile
 		all = append(all, text...)

@@ -142,11 +142,9 @@ func weighed(t *testing.T, id, other string) *world {
 // open fetches a page as a browser without a login.
 func open(t *testing.T, address string) (page string, code int) {
 	t.Helper()
-	answer, err := http.Get(address)
-	must(t, err)
+	answer := kit.Try(http.Get(address)).Must(t)
 	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	must(t, err)
+	b := kit.Try(io.ReadAll(answer.Body)).Must(t)
 	return string(b), answer.StatusCode
 }
 
@@ -156,14 +154,11 @@ type linkRequest struct{ Path, State, Reason string }
 // requestLink asks the server to have a document linked or unlinked, as the viewer does.
 func (w *world) requestLink(method, session, path string) {
 	w.t.Helper()
-	body, err := json.Marshal(map[string]string{"path": path})
-	must(w.t, err)
+	body := kit.Try(json.Marshal(map[string]string{"path": path})).Must(w.t)
 	address := w.exact.url.String() + "/api/sessions/" + url.PathEscape(session) + "/documents"
-	r, err := http.NewRequest(method, address, strings.NewReader(string(body)))
-	must(w.t, err)
+	r := kit.Try(http.NewRequest(method, address, strings.NewReader(string(body)))).Must(w.t)
 	r.Header.Set("X-API-Key", w.exact.key)
-	answer, err := http.DefaultClient.Do(r)
-	must(w.t, err)
+	answer := kit.Try(http.DefaultClient.Do(r)).Must(w.t)
 	must(w.t, answer.Body.Close())
 	kit.Check(w.t, answer.StatusCode == http.StatusAccepted, "%s %s: %s", method, path, answer.Status)
 }

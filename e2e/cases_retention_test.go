@@ -20,15 +20,13 @@ import (
 // age makes what the server has of a session older, while it is stopped.
 func (w *world) age(days int64, session string) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
-	must(w.t, err)
+	db := kit.Try(sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")).Must(w.t)
 	for _, query := range []string{
 		`UPDATE streams SET last_received = last_received - ?1 WHERE session_id = ?2`,
 		`UPDATE generations SET first_seen = first_seen - ?1
 WHERE stream IN (SELECT id FROM streams WHERE session_id = ?2)`,
 	} {
-		_, err := db.Exec(query, days*24*60*60*1e6, session)
-		must(w.t, err)
+		kit.Try(db.Exec(query, days*24*60*60*1e6, session)).Must(w.t)
 	}
 	must(w.t, db.Close())
 }
@@ -219,15 +217,13 @@ func unpack(t testing.TB, tx *sql.Tx) {
 ON CONFLICT DO NOTHING`, at[0], at[1], at[2], at[3], l.Index, l.Kind, append([]byte{}, l.Raw...), l.Received)
 		must(t, err)
 	})
-	_, err := tx.Exec(`DELETE FROM blocks`)
-	must(t, err)
+	kit.Try(tx.Exec(`DELETE FROM blocks`)).Must(t)
 }
 
 // packed passes on every line in the blocks of a SQLite store, with its owner, stream, epoch and generation.
 func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 	t.Helper()
-	codec, err := lines.NewCodec()
-	must(t, err)
+	codec := kit.Try(lines.NewCodec()).Must(t)
 	rows, err := tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
 	must(t, err)
 	defer rows.Close()
@@ -235,8 +231,7 @@ func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 		var at [4]int64
 		var b lines.Block
 		must(t, rows.Scan(&at[0], &at[1], &at[2], &at[3], &b.First, &b.Last, &b.Lines, &b.RawBytes, &b.SHA256, &b.Header, &b.Data))
-		content, err := codec.Open(&b)
-		must(t, err)
+		content := kit.Try(codec.Open(&b)).Must(t)
 		for i := range content.Entries {
 			l := content.Line(i)
 			each(at, &l)
@@ -252,8 +247,7 @@ func TestDamagedBlock(t *testing.T) {
 	w := aloneWorld(t)
 	c, path := shipped(w, 2150, 400)
 	other, otherPath := shipped(w, 2151, 40)
-	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")
-	must(t, err)
+	db := kit.Try(sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")).Must(t)
 	defer db.Close()
 	result, err := db.Exec(`
 UPDATE blocks SET data = CAST(substr(data, 1, 99) || X'00FF' || substr(data, 102) AS BLOB)

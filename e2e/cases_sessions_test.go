@@ -270,15 +270,12 @@ func TestDeepVerify(t *testing.T) {
 // alter changes the server's database behind its back. Every line is a row of its own then.
 func (w *world) alter(statement string) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)&_txlock=immediate")
-	must(w.t, err)
+	db := kit.Try(sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)&_txlock=immediate")).Must(w.t)
 	defer db.Close()
-	tx, err := db.Begin()
-	must(w.t, err)
+	tx := kit.Try(db.Begin()).Must(w.t)
 	defer func() { _ = tx.Rollback() }()
 	unpack(w.t, tx)
-	result, err := tx.Exec(statement)
-	must(w.t, err)
+	result := kit.Try(tx.Exec(statement)).Must(w.t)
 	n, err := result.RowsAffected()
 	kit.Require(w.t, err == nil && n != 0, "%s: %d rows, %v", statement, n, err)
 	must(w.t, tx.Commit())
@@ -352,10 +349,8 @@ func TestShortIDs(t *testing.T) {
 
 // TestShortIDsAreAllTried compares the commands above with those that the reference says take a session.
 func TestShortIDsAreAllTried(t *testing.T) {
-	test, err := os.ReadFile("cases_sessions_test.go")
-	must(t, err)
-	page, err := os.ReadFile(filepath.Join("..", "docs", "commands.md"))
-	must(t, err)
+	test := kit.Try(os.ReadFile("cases_sessions_test.go")).Must(t)
+	page := kit.Try(os.ReadFile(filepath.Join("..", "docs", "commands.md"))).Must(t)
 	command, taking := "", []string{}
 	for line := range strings.Lines(string(page)) {
 		form, heading := strings.CutPrefix(strings.TrimSpace(strings.TrimLeft(line, "#")), "ccship ")

@@ -129,8 +129,7 @@ func TestHistory(t *testing.T) {
 // markVersion makes a state file one of another schema.
 func markVersion(t *testing.T, file string, version byte) {
 	t.Helper()
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{NoFreelistSync: true})
-	must(t, err)
+	db := kit.Try(bbolt.Open(file, 0o600, &bbolt.Options{NoFreelistSync: true})).Must(t)
 	must(t, db.Update(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(kv.BucketMeta))
 		return errors.Join(meta.Put([]byte("schema"), []byte{0, 0, 0, version}), kv.SumRows(tx))

@@ -25,8 +25,7 @@ func TestUpOnAnothersPort(t *testing.T) {
 	stranger.giveTo(65534, 65534)
 	taken := stranger.launch(kit.Program(t, "ccship-server"), "serve", "--listen", strings.TrimPrefix(base, "http://"),
 		"--store", "sqlite:"+filepath.Join(stranger.dir, "server.db"), "--log-level", "debug")
-	_, err := taken.Listening()
-	must(t, err)
+	kit.Try(taken.Listening()).Must(t)
 	again := h.launch(kit.Program(t, "ccship"), "up")
 	eventually(t, "up ends, for another user's server listens", time.Minute, again.Ended)
 	kit.Check(t, again.Code() == 1 && strings.Contains(again.Log.String(), "taken"),

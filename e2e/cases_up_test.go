@@ -31,8 +31,7 @@ type visitor struct {
 
 func newVisitor(t *testing.T, base string) *visitor {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	must(t, err)
+	jar := kit.Try(cookiejar.New(nil)).Must(t)
 	return &visitor{t, base, &http.Client{Jar: jar}}
 }
 
@@ -71,20 +70,16 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 // storesNoneOf: whoever copies the database of `up` cannot log in: it has no key, login or ticket.
 func (v *visitor) storesNoneOf(dir, ticket string) {
 	v.t.Helper()
-	key, err := os.ReadFile(filepath.Join(dir, "api_key"))
-	must(v.t, err)
-	at, err := url.Parse(v.base)
-	must(v.t, err)
+	key := kit.Try(os.ReadFile(filepath.Join(dir, "api_key"))).Must(v.t)
+	at := kit.Try(url.Parse(v.base)).Must(v.t)
 	secrets := []string{strings.TrimSpace(string(key)), ticket}
 	for _, c := range v.client.Jar.Cookies(at) {
 		secrets = append(secrets, c.Value)
 	}
 	kit.Check(v.t, len(secrets) >= 3, "the visitor has no cookie")
-	files, err := filepath.Glob(filepath.Join(dir, "server.db*"))
-	must(v.t, err)
+	files := kit.Try(filepath.Glob(filepath.Join(dir, "server.db*"))).Must(v.t)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(v.t, err)
+		text := kit.Try(os.ReadFile(file)).Must(v.t)
 		for _, secret := range secrets {
 			kit.Check(v.t, !strings.Contains(string(text), secret), "%s holds %.8s… in clear", file, secret)
 		}
@@ -166,8 +161,7 @@ func TestSetup(t *testing.T) {
 	}
 	t.Parallel()
 	bin := t.TempDir()
-	self, err := os.Executable()
-	must(t, err)
+	self := kit.Try(os.Executable()).Must(t)
 	for _, tool := range []string{"systemctl", "journalctl", "loginctl"} {
 		must(t, os.Symlink(self, filepath.Join(bin, tool)))
 	}

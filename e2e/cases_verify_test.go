@@ -46,9 +46,8 @@ func TestVerifyProves(t *testing.T) {
 			"exit %d, report %+v", code, r)
 		w.look("", 0, "verify", c.session[:8])
 		out := w.ccship("verify")
-		if words := "acknowledged, not proven"; strings.Contains(out.stdout+out.stderr, words) != (w.plain != nil) {
-			t.Errorf("%q on a plain server and only there; verify said %q", words, out.stdout+out.stderr)
-		}
+		kit.Equal(t, "on a plain server and only there; verify said "+out.stdout+out.stderr,
+			strings.Contains(out.stdout+out.stderr, "acknowledged, not proven"), (w.plain != nil))
 		w.gate.set(unreachable)
 		eventually(t, "verify without a server exits with 4", time.Minute, func() bool {
 			out = w.ccship("verify", "--timeout", "2s") // too short at first, where the daemon is slow to ask

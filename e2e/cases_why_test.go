@@ -74,19 +74,15 @@ func (w *world) wrote(session, prompt, file, text string) {
 // page is a page of the viewer for the person whose key the home has, and its status.
 func (w *world) page(path string) (int, string) {
 	w.t.Helper()
-	jar, err := cookiejar.New(nil)
-	must(w.t, err)
+	jar := kit.Try(cookiejar.New(nil)).Must(w.t)
 	client := &http.Client{Jar: jar}
 	defer client.CloseIdleConnections()
 	at := w.exact.url.String()
-	in, err := client.PostForm(at+"/login", url.Values{"key": {w.key}})
-	must(w.t, err)
+	in := kit.Try(client.PostForm(at+"/login", url.Values{"key": {w.key}})).Must(w.t)
 	must(w.t, in.Body.Close())
-	answer, err := client.Get(at + path)
-	must(w.t, err)
+	answer := kit.Try(client.Get(at + path)).Must(w.t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	must(w.t, err)
+	body := kit.Try(io.ReadAll(answer.Body)).Must(w.t)
 	return answer.StatusCode, string(body)
 }
 
@@ -160,8 +156,7 @@ func (w *world) member(name string) {
 // seen is all that a person learns of a commit: on the command line, as Claude does, and in the viewer.
 func (w *world) seen(session string) map[string]string {
 	w.t.Helper()
-	link, err := url.Parse(strings.TrimSpace(w.ccship("why", "HEAD", "--link").stdout))
-	must(w.t, err)
+	link := kit.Try(url.Parse(strings.TrimSpace(w.ccship("why", "HEAD", "--link").stdout))).Must(w.t)
 	code, page := w.page(link.RequestURI())
 	kit.Check(w.t, code == http.StatusOK, "%s: %d\n%s", link, code, page)
 	_, page, _ = strings.Cut(page, `<main`)

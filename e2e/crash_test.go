@@ -313,14 +313,11 @@ func (a *arena) compacting() bool { return contains("compact", a.stateNames()...
 
 // stateFile is which file the state is in: a compaction puts another one in its place.
 func (a *arena) stateFile() os.FileInfo {
-	info, err := os.Stat(stateFile(a.home))
-	must(a.t, err)
-	return info
+	return kit.Try(os.Stat(stateFile(a.home))).Must(a.t)
 }
 
 func (a *arena) stateNames() []string {
-	entries, err := os.ReadDir(a.state())
-	must(a.t, err)
+	entries := kit.Try(os.ReadDir(a.state())).Must(a.t)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, filepath.Base(entry.Name()))

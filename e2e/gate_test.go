@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"github.com/ccship/ccship/e2e/kit"
 	"io"
 	"net"
 	"net/http"
@@ -173,8 +174,7 @@ type balancer struct {
 
 func newBalancer(t testing.TB) *balancer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	b := &balancer{listener: l}
 	t.Cleanup(func() { l.Close() })
 	go b.run()

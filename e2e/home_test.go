@@ -33,8 +33,7 @@ type home struct {
 // newHome makes a home with short paths: a socket's path may have only about a hundred bytes.
 func newHome(t testing.TB) *home {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "h")
-	must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "h")).Must(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h := &home{t: t, dir: dir, key: "key-of-the-tests"}
 	must(t, os.MkdirAll(h.projects(), 0o700))
@@ -84,9 +83,7 @@ func appendTo(path string, data []byte) error {
 // read is the content of a file.
 func (h *home) read(path string) []byte {
 	h.t.Helper()
-	data, err := os.ReadFile(path)
-	must(h.t, err)
-	return data
+	return kit.Try(os.ReadFile(path)).Must(h.t)
 }
 
 // keepLines cuts a transcript after its first n lines, in place.
@@ -251,8 +248,7 @@ func (h *home) giveTo(uid, gid uint32) {
 // stateFile is the daemon's database, the largest file in its folder.
 func stateFile(h *home) string {
 	h.t.Helper()
-	entries, err := os.ReadDir(h.state())
-	must(h.t, err)
+	entries := kit.Try(os.ReadDir(h.state())).Must(h.t)
 	var path string
 	var size int64 = -1
 	for _, entry := range entries {

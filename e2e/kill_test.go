@@ -239,11 +239,9 @@ func (w *world) answer(at string) string {
 	w.t.Helper()
 	code, body := w.exact.get(at)
 	var v any
-	if err := json.Unmarshal(body, &v); err != nil || code != http.StatusOK {
-		w.t.Fatalf("%s: %d %.300s, %v", at, code, body, err)
-	}
-	text, err := json.MarshalIndent(same(v), "", " ")
-	must(w.t, err)
+	err := json.Unmarshal(body, &v)
+	kit.Require(w.t, err == nil && code == http.StatusOK, "%s: %d %.300s, %v", at, code, body, err)
+	text := kit.Try(json.MarshalIndent(same(v), "", " ")).Must(w.t)
 	return string(text)
 }
 

@@ -140,8 +140,7 @@ func (c *campaign) number(query string, args ...any) int {
 func (c *campaign) change(statements ...string) {
 	c.t.Helper()
 	for _, s := range statements {
-		_, err := c.db.ExecContext(context.Background(), s)
-		must(c.t, err)
+		kit.Try(c.db.ExecContext(context.Background(), s)).Must(c.t)
 	}
 }
 

@@ -58,16 +58,14 @@ func newPatroni(t testing.TB) *patroni {
 	}
 	c := &patroni{t: t, password: newPassword()}
 	c.bin, c.who = pgtest.Programs(t)
-	dir, err := os.MkdirTemp(kit.Workshop(), "p")
-	must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "p")).Must(t)
 	c.dir = dir
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Cleanup(c.killPostgres) // after Patroni's end
 	ports := make([]int, 9)
 	for i := range ports {
 		_, port, _ := strings.Cut(kit.Address(t), ":")
-		ports[i], err = strconv.Atoi(port)
-		must(t, err)
+		ports[i] = kit.Try(strconv.Atoi(port)).Must(t)
 	}
 	c.etcd, c.front = ports[0], ports[2]
 	for i, name := range []string{"one", "two", "three"} {
@@ -165,8 +163,7 @@ listen primary
 
 func (c *patroni) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	c.t.Helper()
-	path, err := findProgram(program)
-	must(c.t, err)
+	path := kit.Try(findProgram(program)).Must(c.t)
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+c.dir, "PGPASSWORD="+c.password)

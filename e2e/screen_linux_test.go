@@ -35,14 +35,11 @@ func sit(t *testing.T, w *world, args ...string) *seat {
 	}
 	t.Cleanup(func() { _ = s.seen.Close() })
 	must(t, unix.IoctlSetPointerInt(int(s.seen.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetUint32(int(s.seen.Fd()), unix.TIOCGPTN)
-	must(t, err)
-	s.tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	must(t, err)
+	n := kit.Try(unix.IoctlGetUint32(int(s.seen.Fd()), unix.TIOCGPTN)).Must(t)
+	s.tty = kit.Try(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)).Must(t)
 	t.Cleanup(func() { _ = s.tty.Close() })
 	s.resize()
-	s.before, err = unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
-	must(t, err)
+	s.before = kit.Try(unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)).Must(t)
 	go func() {
 		buf := make([]byte, 4096)
 		for {
@@ -122,16 +119,14 @@ func (s *seat) writes(bytes string) {
 
 func (s *seat) types(keys string) {
 	s.t.Helper()
-	_, err := s.seen.WriteString(keys)
-	must(s.t, err)
+	kit.Try(s.seen.WriteString(keys)).Must(s.t)
 }
 
 // left waits until the program has ended, and demands that the terminal is as it was.
 func (s *seat) left() {
 	s.t.Helper()
 	<-s.ended
-	after, err := unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)
-	must(s.t, err)
+	after := kit.Try(unix.IoctlGetTermios(int(s.tty.Fd()), unix.TCGETS)).Must(s.t)
 	kit.Check(s.t, *after == *s.before, "the terminal is %+v and was %+v", after, s.before)
 	s.writes("\x1b[?1049l")
 	if text := s.shown.String(); !strings.Contains(text, "\x1b[?1049h") || strings.Contains(text, "\x1b[31m") {
@@ -177,8 +172,7 @@ func TestScreen(t *testing.T) {
 		"exported were %v, %v", files, err)
 	s.types("\r")
 	s.left()
-	folder, err := filepath.EvalSymlinks(here.cwd())
-	must(t, err)
+	folder := kit.Try(filepath.EvalSymlinks(here.cwd())).Must(t)
 	kit.Equal(t, "claude was started with", string(here.read(said)), folder+"\n--resume\n"+c.session+"\n")
 	files, err = filepath.Glob(filepath.Join(here.projects(), "*", c.session+".jsonl"))
 	kit.Check(t, err == nil && len(files) == 1, "the session's files are %v, %v", files, err)

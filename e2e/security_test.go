@@ -15,8 +15,7 @@ import (
 
 // TestThreatModel: every test that a line of the threat model names is there.
 func TestThreatModel(t *testing.T) {
-	text, err := os.ReadFile("../SECURITY.md")
-	must(t, err)
+	text := kit.Try(os.ReadFile("../SECURITY.md")).Must(t)
 	_, table, _ := strings.Cut(string(text), "## Threat model")
 	table, _, _ = strings.Cut(table, "\n## ")
 	namesTests(t, table)
@@ -24,11 +23,8 @@ func TestThreatModel(t *testing.T) {
 
 // TestClaims: every line of the page of claims names a test, and it is there.
 func TestClaims(t *testing.T) {
-	text, err := os.ReadFile("../docs/internals/claims.md")
-	must(t, err)
-	if named := namesTests(t, string(text)); named != strings.Count(string(text), "\n- ") {
-		t.Errorf("%d lines of %d name tests", named, strings.Count(string(text), "\n- "))
-	}
+	text := kit.Try(os.ReadFile("../docs/internals/claims.md")).Must(t)
+	kit.Equal(t, "lines that name tests", namesTests(t, string(text)), strings.Count(string(text), "\n- "))
 }
 
 // namesTests demands that the tests which the items of a list name are there, and returns how many items do.
@@ -56,10 +52,8 @@ func namesTests(t *testing.T, list string) (rows int) {
 
 // TestFigures: README's figures are those of the page of results.
 func TestFigures(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	must(t, err)
-	results, err := os.ReadFile("../docs/internals/benchmarks.md")
-	must(t, err)
+	readme := kit.Try(os.ReadFile("../README.md")).Must(t)
+	results := kit.Try(os.ReadFile("../docs/internals/benchmarks.md")).Must(t)
 	_, table, _ := strings.Cut(string(readme), "\n## Figures\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	different := figuresMissing(table, string(results))
@@ -97,11 +91,9 @@ func figuresMissing(table, results string) (missing []string) {
 // hasTest reports whether a package has a test.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	must(t, err)
+	files := kit.Try(filepath.Glob(filepath.Join(dir, "*_test.go"))).Must(t)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text := kit.Try(os.ReadFile(file)).Must(t)
 		if strings.Contains(string(text), "func "+name+"(") {
 			return true
 		}

@@ -114,13 +114,10 @@ func (w *world) mcp(call, end string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := w.command(ctx, kit.Program(w.t, "ccship"), "mcp")
-	input, err := cmd.StdinPipe()
-	must(w.t, err)
-	output, err := cmd.StdoutPipe()
-	must(w.t, err)
+	input := kit.Try(cmd.StdinPipe()).Must(w.t)
+	output := kit.Try(cmd.StdoutPipe()).Must(w.t)
 	must(w.t, cmd.Start())
-	_, err = io.WriteString(input, mcpHello+`{"jsonrpc":"2.0","id":2,`+call+"}\n")
-	must(w.t, err)
+	kit.Try(io.WriteString(input, mcpHello+`{"jsonrpc":"2.0","id":2,`+call+"}\n")).Must(w.t)
 	var said strings.Builder
 	for lines := bufio.NewReader(output); !strings.Contains(said.String(), end); {
 		line, err := lines.ReadString('\n')
@@ -154,11 +151,9 @@ func (w *world) socketGet(path string) string {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", w.socket())
 		}}}
-	answer, err := client.Get("http://ccship" + path)
-	must(w.t, err)
+	answer := kit.Try(client.Get("http://ccship" + path)).Must(w.t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must(w.t, err)
+	text := kit.Try(io.ReadAll(answer.Body)).Must(w.t)
 	return string(text)
 }
 

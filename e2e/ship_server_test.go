@@ -58,14 +58,11 @@ func (s *shipServer) store() string {
 // start runs the server on a free port and waits for it.
 func (s *shipServer) start() {
 	s.home.t.Helper()
-	program, err := kit.BuildAs("ccship-server", s.version)
-	must(s.home.t, err)
+	program := kit.Try(kit.BuildAs("ccship-server", s.version)).Must(s.home.t)
 	flags := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", s.store()}, s.flags...)
 	s.proc = s.home.launch(program, flags...)
-	base, err := s.proc.Listening()
-	must(s.home.t, err)
-	u, err := url.Parse(base)
-	must(s.home.t, err)
+	base := kit.Try(s.proc.Listening()).Must(s.home.t)
+	u := kit.Try(url.Parse(base)).Must(s.home.t)
 	s.url = u
 }
 
@@ -82,14 +79,12 @@ func (s *shipServer) handler() http.Handler {
 // get asks the server itself, past the gate.
 func (s *shipServer) get(path string) (int, []byte) {
 	s.home.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, s.url.String()+path, nil)
-	must(s.home.t, err)
+	r := kit.Try(http.NewRequest(http.MethodGet, s.url.String()+path, nil)).Must(s.home.t)
 	r.Header.Set("X-API-Key", s.key)
 	answer, err := http.DefaultClient.Do(r)
 	kit.Require(s.home.t, err == nil, "GET %s: %v", path, err)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	must(s.home.t, err)
+	body := kit.Try(io.ReadAll(answer.Body)).Must(s.home.t)
 	return answer.StatusCode, body
 }
 

@@ -34,8 +34,7 @@ func TestUpgrade(t *testing.T) {
 		if version := kit.Setting("upgrade", ""); version != "" {
 			t.Run("write "+kind, func(t *testing.T) { writeUpgrade(t, kind, version) })
 		}
-		fixtures, err := filepath.Glob(filepath.Join(upgradeFixtures, "*-"+kind+".tar.gz"))
-		must(t, err)
+		fixtures := kit.Try(filepath.Glob(filepath.Join(upgradeFixtures, "*-"+kind+".tar.gz"))).Must(t)
 		kit.Check(t, len(fixtures) != 0, "no fixtures of %s", kind)
 		for _, fixture := range fixtures {
 			t.Run(filepath.Base(fixture), func(t *testing.T) { upgrade(t, kind, fixture) })
@@ -106,8 +105,7 @@ func upgrade(t *testing.T, kind, fixture string) {
 // skipUnreleased skips the test if a program refuses a layout, and 1.0.0 is not released.
 func skipUnreleased(t *testing.T, said string) {
 	t.Helper()
-	changelog, err := os.ReadFile("../CHANGELOG.md")
-	must(t, err)
+	changelog := kit.Try(os.ReadFile("../CHANGELOG.md")).Must(t)
 	if contains("another build", said) || contains("from an earlier ccship", said) {
 		if bytes.Contains(changelog, []byte("## 1.0.0, not yet released")) {
 			t.Skip("another layout, and 1.0.0 is not released: make fixtures writes it anew")
@@ -155,8 +153,7 @@ func writeUpgrade(t *testing.T, kind, version string) {
 	w.d.MustStop(t)
 	w.exact.proc.MustStop(t)
 	if db != nil {
-		out, err := db.Command("pg_dump", "--no-owner", "--dbname", store).Output()
-		must(t, err)
+		out := kit.Try(db.Command("pg_dump", "--no-owner", "--dbname", store).Output()).Must(t)
 		must(t, os.WriteFile(dump, out, 0o600))
 	}
 	packHome(t, w.dir, filepath.Join(upgradeFixtures, version+"-"+kind+".tar.gz"))

@@ -96,9 +96,8 @@ func TestSession(t *testing.T) {
 	if _, failed := call(t, s, "list_documents", `{}`); failed || asked.last() != "GET /v1/documents?session=newest" {
 		t.Errorf("without a session the daemon is asked %q", asked.last())
 	}
-	if got := asked.requests[0]; got != "GET /v1/sessions?limit=1&offset=0&project=%2Fhome%2Fkim%2Fshop" {
-		t.Errorf("first the daemon is asked %q", got)
-	}
+	kit.Equal(t, "first the daemon is asked", asked.requests[0],
+		"GET /v1/sessions?limit=1&offset=0&project=%2Fhome%2Fkim%2Fshop")
 	nobody, _ := answering(t, map[string]string{"/v1/sessions": `{"schema_version":1,"sessions":[]}`})
 	s = connect(t, []string{"CLAUDE_PROJECT_DIR=/home/kim/shop"}, "-socket", nobody)
 	texts, failed := call(t, s, "list_documents", `{}`)

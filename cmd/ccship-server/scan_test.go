@@ -18,9 +18,8 @@ import (
 // say sends a line with a text.
 func (p *program) say(t *testing.T, key, session string, line int, text string) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"session_id": session, "entries": []any{map[string]any{
-		"line_index": line, "type": "user", "message": map[string]any{"role": "user", "content": text}}}})
-	kit.Must(t, err)
+	body := kit.Try(json.Marshal(map[string]any{"session_id": session, "entries": []any{map[string]any{
+		"line_index": line, "type": "user", "message": map[string]any{"role": "user", "content": text}}}})).Must(t)
 	p.must(t, key, http.MethodPost, "/api/conversations", body)
 }
 

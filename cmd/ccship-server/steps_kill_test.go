@@ -135,9 +135,8 @@ func (s *stepped) one(where, left string, flags ...string) {
 			_, line, _ = strings.Cut(line, ",")
 			want += "{" + line + "\n"
 		}
-		if got := p.raw(s.t, s.key, name); got != want {
-			s.t.Errorf("at %q: %s has %d bytes, or others than the %d that were sent", where, name, len(got), len(want))
-		}
+		kit.Equal(s.t, fmt.Sprintf("at %q: the bytes of %s, of which %d were sent", where, name, len(want)),
+			p.raw(s.t, s.key, name), want)
 	}
 	p.kill(s.t)
 }

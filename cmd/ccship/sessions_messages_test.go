@@ -12,9 +12,7 @@ func TestFreshMessages(t *testing.T) {
 	var seen seenMessages
 	all := showtest.Messages().Messages
 	kit.Equal(t, "at first", len(seen.fresh(all[:5])), 5)
-	if fresh := seen.fresh(all[:5]); len(fresh) != 0 {
-		t.Errorf("the same again: %+v", fresh)
-	}
+	kit.Equal(t, "the same again", len(seen.fresh(all[:5])), 0)
 	yes := true
 	all[4].Type, all[4].Success, all[4].Output = "tool_complete", &yes, "package b"
 	fresh := seen.fresh(all[1:7])

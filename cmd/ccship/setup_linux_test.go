@@ -29,16 +29,12 @@ func TestQuestionEnds(t *testing.T) {
 			kit.Must(t, cmd.Start())
 			shown := reading(t, seen)
 			shown("server address")
-			if _, err := seen.WriteString(test.typed); err != nil {
-				t.Fatal(err)
-			}
+			kit.Try(seen.WriteString(test.typed)).Must(t)
 			shown(test.question)
 			if test.name == "key" {
 				echoes(t, int(tty.Fd()), false)
 			}
-			if _, err := seen.Write([]byte{3}); err != nil {
-				t.Fatal(err)
-			}
+			kit.Try(seen.Write([]byte{3})).Must(t)
 			shown("interrupted")
 			err := cmd.Wait()
 			exit, ok := errors.AsType[*exec.ExitError](err)

@@ -170,9 +170,8 @@ func TestUpAddress(t *testing.T) {
 		code, _, words := ccship(t, env, "up", "--listen", address)
 		kit.Check(t, code == show.ExitUsage && strings.Contains(words, "hint: "), "--listen %s: %d %s", address, code, words)
 	}
-	if _, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen")); err == nil {
-		t.Error("an address that cannot be used is remembered")
-	}
+	_, err := os.Stat(filepath.Join(home, ".local", "state", "ccship", "up", "listen"))
+	kit.Check(t, err != nil, "an address that cannot be used is remembered")
 	h := setup.Home{Dir: t.TempDir()}
 	first := kit.Try(h.Address(t.Context(), "")).Must(t)
 	kit.Gives(t, "address then", first)(h.Address(t.Context(), ""))

@@ -83,8 +83,7 @@ func openTerminal(t *testing.T, columns, rows uint16) (seen, tty *os.File) {
 	t.Cleanup(func() { _ = seen.Close() })
 	kit.Must(t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
 	n := kit.Try(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)).Must(t)
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	kit.Must(t, err)
+	tty = kit.Try(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)).Must(t)
 	t.Cleanup(func() { _ = tty.Close() })
 	resize(t, tty, columns, rows)
 	return seen, tty

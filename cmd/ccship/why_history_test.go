@@ -58,9 +58,7 @@ func TestWhySquashAndPullRequest(t *testing.T) {
 	w.git("commit", "-q", "-m", "The cart (#9)")
 	w.want(w.top, "HEAD", "aaaa:4(0:4) bbbb:1(0:1)")
 	w.want(w.top, "#9", "aaaa:4(0:4) bbbb:1(0:1)")
-	if got := w.why(w.top, "#12"); !strings.Contains(got, "git fetch origin refs/pull/12/head:refs/pull/12/head") {
-		t.Errorf("a pull request that is not here: %s", got)
-	}
+	kit.Has(t, "a pull request that is", w.why(w.top, "#12"), "git fetch origin refs/pull/12/head:refs/pull/12/head")
 }
 
 // TestWhyLines asks about lines that were moved, renamed and formatted after they were written.

@@ -97,9 +97,7 @@ func TestShowIsConfig(t *testing.T) {
 	second, err := Load(map[string]string{"config": clean.write("shown.toml", text, 0o600)}, clean.lookup)
 	kit.Require(t, err == nil, "%v in\n%s", err, text)
 	for i, v := range second.Values() {
-		if v.TOML() != first.Values()[i].TOML() {
-			t.Errorf("%s became %s", first.Values()[i].TOML(), v.TOML())
-		}
+		kit.Equal(t, "became", v.TOML(), first.Values()[i].TOML())
 	}
 }
 

@@ -44,15 +44,11 @@ func TestUnwritten(t *testing.T) {
 	text, err := os.ReadFile(path)
 	kit.Check(t, err == nil && strings.HasPrefix(string(text), "# mine\n") && strings.Contains(string(text), "history = false\n"),
 		"%v\n%s", err, text)
-	if values, err := load(map[string]string{}).Unwritten(env); err != nil || len(values) > 0 {
-		t.Errorf("still unwritten: %v %v", values, err)
-	}
-	if named, err := c.ServiceConfig(env); err != nil || named != path {
-		t.Errorf("named %q %v", named, err)
-	}
+	values, err = load(map[string]string{}).Unwritten(env)
+	kit.Check(t, err == nil && len(values) <= 0, "still unwritten: %v %v", values, err)
+	kit.Gives(t, "named", path)(c.ServiceConfig(env))
 	vars = map[string]string{HomeVariable: home}
-	c, err = Load(nil, env)
-	kit.Must(t, err)
+	c = kit.Try(Load(nil, env)).Must(t)
 	kit.Gives(t, "the default is named", "")(c.ServiceConfig(env))
 }
 

@@ -41,9 +41,7 @@ func TestListenOverSocket(t *testing.T) {
 	ln, err := Listen(path)
 	kit.Require(t, err == nil, "over a stale socket: %v", err)
 	defer ln.Close()
-	if _, err := Listen(path); !errors.Is(err, ErrInUse) {
-		t.Errorf("over a live socket: %v, want %v", err, ErrInUse)
-	}
+	kit.Err(t, "over a live socket", ErrInUse)(Listen(path))
 	conn, err := net.Dial("unix", path)
 	kit.Require(t, err == nil, "the live socket was harmed: %v", err)
 	conn.Close()

@@ -76,9 +76,8 @@ func TestProbe(t *testing.T) {
 			found, err := Probe(t.Context(), Candidate{Server: web.URL + "/base", Key: "k3y", Agent: "ccship/test"})
 			var e *control.Error
 			errors.As(err, &e)
-			if c.code == "" && err != nil || c.code != "" && (e == nil || e.Code != c.code || e.Hint == "") {
-				t.Errorf("%v, want %q", err, c.code)
-			}
+			kit.Check(t, (c.code != "" || err == nil) && (c.code == "" || e != nil && e.Code == c.code && e.Hint != ""),
+				"%v, want %q", err, c.code)
 			kit.Check(t, found.Extension == c.announces && found.Version == c.version, "%+v", found)
 			want := `POST /base/api/conversations k3y {"project_hash":"","session_id":"ccship-probe","entries":[]}`
 			if c.announces {

@@ -70,8 +70,7 @@ func TestRewrittenBeforeFolding(t *testing.T) {
 	d, id := h.alone(), h.id(sessionA)
 	refused := func(how string) {
 		t.Helper()
-		_, _, err := d.advance(t.Context(), id)
-		kit.Check(t, errors.Is(err, errRewritten), "%s: %v", how, err)
+		kit.Err(t, how, errRewritten)(d.advance(t.Context(), id))
 	}
 	h.rewrite(sessionA, other.Prompt("ONE")+other.Answer("TWO"))
 	refused("rewritten")

@@ -82,8 +82,7 @@ func (h *harness) open() *projection.DB {
 	projections := kit.Try(projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})).Must(h.t)
 	h.db, h.projections = projections.State, projections
 	h.stop = sync.OnceFunc(func() {
-		err := projections.State.Close()
-		kit.Check(h.t, err == nil, "%v", err)
+		kit.Should(h.t, projections.State.Close())
 	})
 	h.t.Cleanup(h.stop)
 	return projections

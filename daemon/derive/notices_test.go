@@ -38,8 +38,7 @@ func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop fu
 	}
 	t.Cleanup(func() {
 		stop()
-		err := projections.State.Close()
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, projections.State.Close())
 	})
 	return n, stop
 }

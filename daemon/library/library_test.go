@@ -168,9 +168,8 @@ func TestRestoreTrustsNobody(t *testing.T) {
 	for _, path := range []string{"-p/" + two + ".jsonl", "-p/" + two + "/subagents/agent-a.jsonl", "-p/" + one + "/subagents/agent-b.jsonl",
 		"-p/" + one + "/" + two + ".jsonl", "../-p/" + one + "/subagents/agent-a.jsonl"} {
 		agent.path = path
-		if _, err := r.Restore(t.Context(), RestoreRequest{Session: one}); err == nil || !strings.Contains(err.Error(), "not a valid place") {
-			t.Errorf("an agent's %q: %v", path, err)
-		}
+		_, err := r.Restore(t.Context(), RestoreRequest{Session: one})
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "not a valid place"), "an agent's %q: %v", path, err)
 	}
 	if text, err := os.ReadFile(mine); string(text) != "mine\n" || err != nil || len(r.files()) != 2 {
 		t.Errorf("another session's transcript: %q, %v; files: %v", text, err, r.files())

@@ -253,7 +253,6 @@ func TestHereCommandIsQuoted(t *testing.T) {
 	r := newRoom(t)
 	path := r.write("-p/"+one+".jsonl", `{"type":"user","cwd":"/tmp/a; touch b","message":{"role":"user","content":"x"}}`+"\n", time.Hour)
 	x := &resumption{Library: r.Library, session: &remote.Session{SessionID: one}, project: "/elsewhere"}
-	if got, want := x.hereCommand(path), "cd '/tmp/a; touch b' && claude --resume "+one; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	got, want := x.hereCommand(path), "cd '/tmp/a; touch b' && claude --resume "+one
+	kit.Check(t, got == want, "%s, want %s", got, want)
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,9 +41,7 @@ func TestExclude(t *testing.T) {
 		{Literal(filepath.Join(root, odd)), "ab", false},
 	}
 	for _, tt := range tests {
-		if err := CheckPattern(tt.pattern); err != nil {
-			t.Errorf("CheckPattern(%s): %v", tt.pattern, err)
-		}
+		kit.Err(t, fmt.Sprintf("CheckPattern(%s)", tt.pattern), nil)(CheckPattern(tt.pattern))
 		f := NewFinder()
 		f.Exclude([]string{"/nowhere", tt.pattern})
 		p, err := f.Find(filepath.Join(root, tt.cwd))

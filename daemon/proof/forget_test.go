@@ -13,8 +13,7 @@ import (
 func TestTrackedBeforeTheTailerRuns(t *testing.T) {
 	db := kit.Try(state.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db")})).Must(t)
 	t.Cleanup(func() {
-		err := db.Close()
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, db.Close())
 	})
 	file := tail.File{ID: 1, Path: "/r/p/one.jsonl", Root: "/r", Name: "one", Copy: 1}
 	kit.Must(t, db.Files.Update(t.Context(), []tail.Tracked{{File: file}}))

@@ -148,8 +148,7 @@ func TestDigestsCut(t *testing.T) {
 				SessionID string `json:"session_id"`
 			}
 		}
-		err := json.NewDecoder(r.Body).Decode(&q)
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, json.NewDecoder(r.Body).Decode(&q))
 		asked = append(asked, len(q.Sessions))
 		text := `{"digests":[`
 		if len(asked)%2 == 1 { // one digest and a half, and every second time nothing at all

@@ -67,10 +67,9 @@ func (b *bench) load() {
 	b.t.Helper()
 	projects := project.NewFinder()
 	projects.Recheck = 0
-	router, err := New(b.t.Context(), Config{
+	router := kit.Try(New(b.t.Context(), Config{
 		State: b.db, Projects: projects, Destinations: b.servers, Machine: "m", Rules: b.rules,
-	})
-	kit.Must(b.t, err)
+	})).Must(b.t)
 	b.router = router
 }
 
@@ -271,8 +270,7 @@ func TestExcludedTypesIncluded(t *testing.T) {
 	b.router.SetRules(b.rules)
 	restarted := func(by *Rules) {
 		t.Helper()
-		err := b.router.Restarted(t.Context(), 1, by)
-		kit.Check(t, err == nil, "%v", err)
+		kit.Should(t, b.router.Restarted(t.Context(), 1, by))
 	}
 	restarted(old)
 	reroute("it was delivered by other rules", 1)

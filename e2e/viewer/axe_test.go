@@ -17,8 +17,7 @@ func TestAxe(t *testing.T) {
 	if path == "" {
 		t.Skip("lab axe runs it")
 	}
-	axe, err := os.ReadFile(path)
-	must(t, err)
+	axe := kit.Try(os.ReadFile(path)).Must(t)
 	b, s := reader(t)
 	sendLive(t, s)
 	b.allow("404")

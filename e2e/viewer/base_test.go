@@ -19,8 +19,7 @@ func TestBasePath(t *testing.T) {
 	s := newSite(t, "--base-path", "/ccship", "--trusted-proxies", "127.0.0.1")
 	must(t, s.send(s.key, where(taleID, "harbour", false), firstOf(tale(t0)).lines))
 	s.settled(t)
-	to, err := url.Parse(strings.TrimSuffix(s.url, "/ccship"))
-	must(t, err)
+	to := kit.Try(url.Parse(strings.TrimSuffix(s.url, "/ccship"))).Must(t)
 	mux := http.NewServeMux()
 	mux.Handle("/ccship/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)

@@ -138,8 +138,7 @@ func TestFollowFolds(t *testing.T) {
 func followRewrite(b *tab, p *person, s *site) {
 	b.t.Helper()
 	path := p.transcript(liveID)
-	data, err := os.ReadFile(path)
-	must(b.t, err)
+	data := kit.Try(os.ReadFile(path)).Must(b.t)
 	lines := strings.SplitAfter(string(data), "\n")
 	kept := strings.Join(lines[:len(lines)-5], "")
 	must(b.t, os.WriteFile(path, []byte(kept), 0o600))

@@ -58,8 +58,7 @@ func hang(t testing.TB) {
 	t.Helper()
 	dir := filepath.Join(kit.Workshop(), "gallery")
 	must(t, os.Mkdir(dir, 0o700))
-	s, err := openSite(dir)
-	must(t, err)
+	s := kit.Try(openSite(dir)).Must(t)
 	gallery.site = s
 	s.mustAdmin(t, "user", "add", "robin")
 	gallery.other = s.mustAdmin(t, "key", "create", "--user", "robin", "--name", "robins-tower")

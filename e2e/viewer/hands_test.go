@@ -106,9 +106,7 @@ func (b *tab) login(key string) {
 // picture is what the window shows, as PNG.
 func (b *tab) picture() []byte {
 	b.t.Helper()
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	must(b.t, err)
-	return png
+	return kit.Try(chromedp.Run(b.ctx, chromedp.CaptureScreenshot())).Must(b.t)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -21,8 +21,7 @@ type person struct {
 // newPerson starts the daemon in a home of its own.
 func newPerson(t testing.TB, s *site) *person {
 	t.Helper()
-	daemon, err := kit.Build("ccship")
-	must(t, err)
+	daemon := kit.Try(kit.Build("ccship")).Must(t)
 	dir, err := os.MkdirTemp(kit.Workshop(), "h") // short: a socket's path may have only about a hundred bytes
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

@@ -33,8 +33,7 @@ func keep(b *tab, name string) {
 	b.t.Helper()
 	eval[any](b, `Promise.all([...document.images].filter((i) => i.getBoundingClientRect().top < innerHeight).map((i) => i.decode()))`)
 	data := b.picture()
-	picture, err := png.Decode(bytes.NewReader(data))
-	must(b.t, err)
+	picture := kit.Try(png.Decode(bytes.NewReader(data))).Must(b.t)
 	colours := map[any]bool{}
 	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y += 3 {
 		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x += 3 {

@@ -49,11 +49,9 @@ func openSite(dir string, args ...string) (*site, error) {
 // newSite is a server for one test.
 func newSite(t testing.TB, args ...string) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "s")
-	must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "s")).Must(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s, err := openSite(dir, args...)
-	must(t, err)
+	s := kit.Try(openSite(dir, args...)).Must(t)
 	s.proc.StopAfter(t)
 	return s
 }
@@ -76,9 +74,7 @@ func (s *site) admin(args ...string) (string, error) {
 // mustAdmin is admin where nothing may go wrong.
 func (s *site) mustAdmin(t testing.TB, args ...string) string {
 	t.Helper()
-	out, err := s.admin(args...)
-	must(t, err)
-	return out
+	return kit.Try(s.admin(args...)).Must(t)
 }
 
 // ask sends a request with a key. A compressed body says so in encoding.
@@ -125,7 +121,6 @@ func (s *site) peak(t testing.TB) int64 {
 		return 0
 	}
 	var kib int64
-	_, err = fmt.Sscan(rest, &kib)
-	must(t, err)
+	kit.Try(fmt.Sscan(rest, &kib)).Must(t)
 	return kib << 10
 }

@@ -74,9 +74,7 @@ func watchTab(t testing.TB, home string) *tab {
 // call runs a command of the protocol.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	out, err := chromedp.Call(b.ctx, command, params)
-	must(b.t, err)
-	return out
+	return kit.Try(chromedp.Call(b.ctx, command, params)).Must(b.t)
 }
 
 // note records violations. It must not wait.

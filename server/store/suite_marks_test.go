@@ -60,8 +60,7 @@ func (s suite) marks(t *testing.T) {
 	for i := range 15 { // of so many the last are listed, however many sessions have others
 		name := fmt.Sprint("many", i)
 		put(t, st, batch(name, object(0, `{}`)))
-		at, err := st.Resolve(ctx, all, server.Ref{SessionID: name})
-		kit.Must(t, err)
+		at := kit.Try(st.Resolve(ctx, all, server.Ref{SessionID: name})).Must(t)
 		m := server.Mark{Stream: at.Stream, Updated: start.Add(time.Duration(i) * time.Hour)}
 		for k := range 20 {
 			m.Tags = append(m.Tags, fmt.Sprintf("t%02d-%02d", i, k))

@@ -43,8 +43,7 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 	s.putAs(t, ana, head("slow"), pictured(6<<20))
 	s.as(t, ana)
 	link := s.share(t, "slow")
-	address, err := url.Parse(s.URL)
-	kit.Must(t, err)
+	address := kit.Try(url.Parse(s.URL)).Must(t)
 	cookies := s.client.Jar.Cookies(address)
 	let := make(chan struct{})
 	var readers sync.WaitGroup
@@ -75,18 +74,14 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		if i > fit {
 			want = http.StatusServiceUnavailable
 		}
-		if got := ask(shared); got != want {
-			t.Errorf("visitor %d: %d, want %d", i, got, want)
-		}
+		kit.Equal(t, fmt.Sprint("visitor ", i), ask(shared), want)
 	}
 	for i := range fit + 2 { // beside slow visitors of the link
 		want := http.StatusOK
 		if i > fit {
 			want = http.StatusServiceUnavailable
 		}
-		if got := ask(image, cookies...); got != want {
-			t.Errorf("page %d of the link's maker: %d, want %d", i, got, want)
-		}
+		kit.Equal(t, fmt.Sprintf("page %d of the link's maker", i), ask(image, cookies...), want)
 	}
 	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
 		a.header.Get("Content-Length") == fmt.Sprint(6<<20+8) {

@@ -21,13 +21,10 @@ func (h *hand) frame() string {
 	h.Helper()
 	text := h.m.View().Content
 	lines := strings.Split(text, "\n")
-	if len(lines) != h.m.height {
-		h.Errorf("%d lines in a window of %d", len(lines), h.m.height)
-	}
+	kit.Equal(h, "lines in a window", len(lines), h.m.height)
 	for i, line := range lines {
-		if n := term.Width(line); n > h.m.width {
-			h.Errorf("line %d has %d columns in a window of %d: %q", i, n, h.m.width, line)
-		}
+		n := term.Width(line)
+		kit.Check(h, n <= h.m.width, "line %d has %d columns in a window of %d: %q", i, n, h.m.width, line)
 		lines[i] = strings.TrimRight(line, " ")
 	}
 	return strings.Join(lines, "\n") + "\n"

@@ -54,9 +54,8 @@ func (d *terminalOf) escape(argument string, what byte) {
 		for _, c := range argument {
 			n = n*10 + int(c-'0')
 		}
-		if d.row -= n; d.row < 0 {
-			d.t.Errorf("the cursor goes above the screen")
-		}
+		d.row -= n
+		kit.Check(d.t, d.row >= 0, "the cursor goes above the screen")
 	case what == 'J':
 		d.lines = d.lines[:min(d.row, len(d.lines))]
 		if argument == "2" {
