@@ -104,6 +104,19 @@ func (s suite) retireSizesAfter(t *testing.T) {
 	}
 }
 
+// retireTwice: what two rules would take, one of them takes: a dry run counts it once, replaced bytes too.
+func (s suite) retireTwice(t *testing.T) {
+	st := s.open(t)
+	for g := range int64(2) {
+		put(t, st, generationOf("a", g, 0, server.Writer{}, prose(0, 10, 1000+int(g))...))
+	}
+	put(t, st, generationOf("a", 1, 0, server.Writer{}, prose(0, 3, 500)...))
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: 2 * time.Hour})
+	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: time.Hour})
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour})
+	kit.Equal(t, "rules that take something", len(retire(t, st).Counts), 2)
+}
+
 // retireFiles: attachments of dropped sessions go, unless another session has them too. They are not sent again.
 func (s suite) retireFiles(t *testing.T) {
 	st, ctx := s.open(t), t.Context()

@@ -76,7 +76,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"Leases": s.leases, "Stale": s.stale, "Redo": s.redo, "Renew": s.renew, "Lags": s.lags, "Reset": s.reset, "Derivers": s.derivers,
 		"Urgency": s.urgency, "Together": s.together, "KeptState": s.keptState, "Resting": s.resting,
 		"RetireSession": s.retireSession, "RetireGenerations": s.retireGenerations, "RetireKeeps": s.retireKeeps,
-		"RetireSizes": s.retireSizes, "RetireSizesAfter": s.retireSizesAfter, "RetireFiles": s.retireFiles, "RetireSteps": s.retireSteps, "RetireUsage": s.retireUsage,
+		"RetireSizes": s.retireSizes, "RetireSizesAfter": s.retireSizesAfter, "RetireTwice": s.retireTwice, "RetireFiles": s.retireFiles, "RetireSteps": s.retireSteps, "RetireUsage": s.retireUsage,
 		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireMeanwhile": s.retireMeanwhile, "RetireKept": s.retireKept, "RetireSpace": s.retireSpace,
 		"RetireMasked": s.retireMasked, "RetireForks": s.retireForks,
 		"Digests": s.digests,

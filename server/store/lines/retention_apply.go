@@ -118,7 +118,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 			if err != nil {
 				break
 			}
-			w.stream.gone = append(w.stream.gone, w.pieces...)
+			w.stream.gone, w.stream.rest = append(w.stream.gone, w.pieces...), max(w.stream.rest, w.before+1)
 		}
 	case err == nil:
 		x.taken[t.unit] = true
@@ -305,7 +305,7 @@ func (a *applying) takeStream(ctx context.Context, w work) error {
 		if gone, err = a.countReplaced(ctx, d, &w); err != nil {
 			return err
 		}
-		if _, err := d.Exec(ctx, `DELETE`+ofReplaced, w.stream.owner, w.stream.id, w.before); err != nil {
+		if _, err := d.Exec(ctx, `DELETE`+ofReplaced, w.ofReplaced()...); err != nil {
 			return fmt.Errorf("remove replaced lines: %w", err)
 		}
 		return a.log(ctx, d, w.stream, gone)

@@ -215,6 +215,7 @@ func (x *pass) planSuperseded(ctx context.Context, r *server.RetentionRule, u *u
 			return nil, err
 		}
 		pieces := slices.DeleteFunc(tr.superseded(), func(p piece) bool { return p.since > x.cutoff(r) })
+		pieces = less(pieces, s.gone)
 		w := work{stream: s, before: x.cutoff(r)}
 		if r.Action == server.ActionCold {
 			w.pieces, err = x.movable(ctx, s, pieces)
@@ -247,7 +248,9 @@ WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Sca
 }
 
 // ofReplaced are rows of bytes that others replaced.
-const ofReplaced = ` FROM superseded WHERE owner = ? AND stream = ? AND replaced <= ?`
+const ofReplaced = ` FROM superseded WHERE owner = ? AND stream = ? AND replaced >= ? AND replaced <= ?`
+
+func (w *work) ofReplaced() []any { return []any{w.stream.owner, w.stream.id, w.stream.rest, w.before} }
 
 // addReplaced adds bytes that others replaced to what is taken of a session.
 func (x *pass) addReplaced(ctx context.Context, w *work, t *target) error {
@@ -259,8 +262,7 @@ func (x *pass) addReplaced(ctx context.Context, w *work, t *target) error {
 
 func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work) (n server.RetentionCount, err error) {
 	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+ofReplaced,
-		[]any{w.stream.owner, w.stream.id, w.before},
-		func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
+		w.ofReplaced(), func(row sqlstore.Scanner) error { return row.Scan(&n.Lines, &n.Bytes) })
 	return n, sqlstore.Wrap(err, "count replaced lines")
 }
 

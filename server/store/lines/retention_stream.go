@@ -19,6 +19,7 @@ type stream struct {
 	hash, project, machine string
 	active, last, stored   int64   // Unix microseconds; bytes
 	gone                   []piece // what rules took of it in this application
+	rest                   int64   // since when bytes were replaced that no rule took
 }
 
 // unit is a session with its agents, on all machines: one is not dropped without the others.
@@ -141,10 +142,15 @@ func (t tree) all(gone []piece) (out []piece) {
 			}
 		}
 	}
+	return less(out, gone)
+}
+
+// less leaves out what is gone.
+func less(pieces, gone []piece) []piece {
 	for _, p := range gone {
-		out = subtract(out, p.epoch, []server.Span{p.span})
+		pieces = subtract(pieces, p.epoch, []server.Span{p.span})
 	}
-	return out
+	return pieces
 }
 
 func (b *branch) piece(s server.Span, since int64) piece {
