@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -229,6 +230,35 @@ func (s suite) oneFails(t *testing.T) {
 	kit.Equal(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
 	cool(t, st)
 	kit.Equal(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
+}
+
+// manyFail: what fails for all streams is tried for each, and told of some.
+func (s suite) manyFail(t *testing.T) {
+	failing, tried := "", 0
+	st, _ := s.onFolder(t, store.Opening{Step: func(name string) error {
+		if name != failing {
+			return nil
+		}
+		tried++
+		return errStep
+	}})
+	const streams = 30
+	for i := range streams {
+		put(t, st, batch(fmt.Sprint("s", i), prose(0, 7, 100)...))
+	}
+	check := func(err error) {
+		t.Helper()
+		kit.Check(t, errors.Is(err, errStep) && strings.Count(err.Error(), "\n") < 12 && tried == streams,
+			"%d of %d were tried: %v", tried, streams, err)
+		failing, tried = "", 0
+	}
+	failing = "write blocks"
+	_, err := st.Seal(t.Context(), endOfTime)
+	check(err)
+	seal(t, st, endOfTime)
+	failing = "note object"
+	_, err = st.Cool(t.Context(), endOfTime)
+	check(err)
 }
 
 // coldLarge: an object has no more than it should, but for its last block, however large blocks are: what does not fit

@@ -53,7 +53,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		for name, test := range map[string]func(*testing.T){
 			"Blocks": s.blocks, "Heads": s.heads, "BlockConflicts": s.blockConflicts, "BlockGaps": s.blockGaps, "BlockMask": s.blockMask,
 			"BlockTails": s.blockTails,
-			"Damage":     s.damage, "SealMeanwhile": s.sealMeanwhile, "SealSteps": s.sealSteps, "OneFails": s.oneFails, "ClockBack": s.clockBack, "ColdLarge": s.coldLarge,
+			"Damage":     s.damage, "SealMeanwhile": s.sealMeanwhile, "SealSteps": s.sealSteps, "OneFails": s.oneFails, "ManyFail": s.manyFail, "ClockBack": s.clockBack, "ColdLarge": s.coldLarge,
 			"Cold": s.cold, "ColdSteps": s.coldSteps, "ColdDown": s.coldDown, "ColdDamage": s.coldDamage,
 			"ColdMeanwhile": s.coldMeanwhile, "ColdReturn": s.coldReturn, "ColdFiles": s.coldFiles, "ColdPlaces": s.coldPlaces,
 			"ColdSealed": s.coldSealed, "BlockOverRows": s.blockOverRows, "Histories": s.histories,

@@ -125,7 +125,7 @@ type objectStream struct{ owner, id, version int64 }
 
 // streams moves old streams. What fails for one ends nothing for the others, unless the location does not answer.
 func (m *mover) streams(ctx context.Context) error {
-	var failed []error
+	var failed failures
 	for last := int64(0); ; {
 		page, err := sqlstore.List(ctx, m.db, `
 SELECT s.owner, s.id, s.version FROM streams s
@@ -135,19 +135,20 @@ WHERE s.id > ? AND s.last_received < ? AND s.cooled <> s.version ORDER BY s.id L
 				return s, row.Scan(&s.owner, &s.id, &s.version)
 			})
 		if err != nil {
-			return errors.Join(append(failed, fmt.Errorf("look for old streams: %w", err))...)
+			return failed.with(fmt.Errorf("look for old streams: %w", err))
 		}
 		for _, s := range page {
-			if err := m.stream(ctx, s); err != nil {
-				failed = append(failed, fmt.Errorf("stream %d: %w", s.id, err))
+			err := m.stream(ctx, s)
+			if err != nil {
+				failed.add(fmt.Errorf("stream %d: %w", s.id, err))
 			}
-			if err := ctx.Err(); err != nil || len(failed) > 0 && errors.Is(failed[len(failed)-1], server.ErrCold) {
-				return errors.Join(append(failed, err)...)
+			if ctx.Err() != nil || errors.Is(err, server.ErrCold) {
+				return failed.with(ctx.Err())
 			}
 			last = s.id
 		}
 		if len(page) < pageStreams {
-			return errors.Join(failed...)
+			return failed.with(nil)
 		}
 	}
 }

@@ -47,22 +47,22 @@ func (p *Policy) Retire(ctx context.Context, how server.RetireOptions) (report s
 	if err != nil {
 		return report, fmt.Errorf("list users: %w", err)
 	}
-	var failed []error
+	var failed failures
 	for _, owner := range owners {
 		if err := p.retireOwner(ctx, how, rules, owner, &report); err != nil {
-			failed = append(failed, fmt.Errorf("apply retention: %w", err))
+			failed.add(fmt.Errorf("apply retention: %w", err))
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return report, errors.Join(failed...)
+	return report, failed.with(nil)
 }
 
 // retireOwner applies the rules to what one owner has. What fails for one session ends nothing for the others.
 func (p *Policy) retireOwner(ctx context.Context, how server.RetireOptions, rules []server.RetentionRule, owner int64,
 	report *server.RetentionReport) (err error) {
-	var failed []error
+	var failed failures
 	x := &pass{Policy: p, how: how, owner: owner, taken: map[*unit]bool{}, report: report}
 	for i := range rules {
 		r := &rules[i]
@@ -82,18 +82,18 @@ func (p *Policy) retireOwner(ctx context.Context, how server.RetireOptions, rule
 		}
 		chosen, err := x.choose(ctx, r)
 		if err != nil {
-			return errors.Join(append(failed, err)...)
+			return failed.with(err)
 		}
 		for _, t := range chosen {
 			if err := x.take(ctx, t); err != nil {
-				failed = append(failed, fmt.Errorf("session %s: %w", t.unit.name, err))
+				failed.add(fmt.Errorf("session %s: %w", t.unit.name, err))
 			}
 			if ctx.Err() != nil {
-				return errors.Join(failed...)
+				return failed.with(nil)
 			}
 		}
 	}
-	return errors.Join(failed...)
+	return failed.with(nil)
 }
 
 // take applies a rule to one session, or counts it.

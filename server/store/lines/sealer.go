@@ -39,12 +39,12 @@ func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err 
 	defer s.mu.Unlock()
 	seen := map[Place]look{}
 	var at Place
-	var failed []error
+	var failed failures
 	for {
 		h, ok, err := s.lines.NextHot(ctx, s.db, at)
 		if err != nil || !ok {
 			s.seen = seen
-			return blocks, errors.Join(append(failed, err)...)
+			return blocks, failed.with(err)
 		}
 		at = h.Place
 		now := look{h.Version, h.Last < sqlstore.Micros(before)}
@@ -58,7 +58,7 @@ func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err 
 			continue // not seen: what is left of it would stay as it is until its next line
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("pack stream %d: %w", at.Stream, err))
+			failed.add(fmt.Errorf("pack stream %d: %w", at.Stream, err))
 			continue
 		}
 		seen[at] = now
