@@ -294,8 +294,11 @@ func TestCaptureKeepsSecrets(t *testing.T) {
 			return err
 		}
 		info, err := d.Info()
-		kit.Check(t, err != nil || info.Mode().Perm()&0o077 == 0, "%s: %v", path, info.Mode())
-		if err == nil && info.Mode().IsRegular() {
+		if err != nil {
+			return err
+		}
+		kit.Check(t, info.Mode().Perm()&0o077 == 0, "%s: %v", path, info.Mode())
+		if info.Mode().IsRegular() {
 			raw = append(raw, w.read(path)...)
 		}
 		return err

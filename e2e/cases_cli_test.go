@@ -90,7 +90,9 @@ func TestUp(t *testing.T) {
 	up := h.launch(kit.Program(t, "ccship"), "up", "--listen", address)
 	said := func(words string) func() bool {
 		return func() bool {
-			kit.Require(t, !up.Ended(), "up ended with %d:\n%s", up.Code(), up.Log)
+			if up.Ended() {
+				t.Fatalf("up ended with %d:\n%s", up.Code(), up.Log)
+			}
 			return strings.Contains(up.Log.String(), words)
 		}
 	}

@@ -60,7 +60,9 @@ func runningUp(t *testing.T, h *home) (up *kit.Process, base, session, link stri
 	kit.Program(t, "ccship-server")
 	up = h.launch(kit.Program(t, "ccship"), "up", "--listen", strings.TrimPrefix(base, "http://"))
 	eventually(t, "up has imported everything", time.Minute, func() bool {
-		kit.Require(t, !up.Ended(), "up ended with %d:\n%s", up.Code(), up.Log)
+		if up.Ended() {
+			t.Fatalf("up ended with %d:\n%s", up.Code(), up.Log)
+		}
 		return strings.Contains(up.Log.String(), "watching for new lines")
 	})
 	link = regexp.MustCompile(`http://\S+/login\?ticket=\S+`).FindString(up.Log.String())

@@ -27,7 +27,7 @@ func TestHostileNames(t *testing.T) {
 		t.Helper()
 		kit.Must(t, err)
 	}
-	ann, err := s.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})
+	ann, err := s.AddUser(t.Context(), "ann", server.Owner, server.By{At: time.Now()})
 	must(err)
 	bob, err := s.AddUser(t.Context(), "bob\u202e", server.Member, server.By{At: time.Now()})
 	must(err)

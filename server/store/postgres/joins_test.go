@@ -32,7 +32,7 @@ var everybody = []string{
 	"SELECT (SELECT count(*) FROM streams WHERE version > derived",
 	"SELECT DISTINCT owner FROM ",
 	"DELETE FROM marks WHERE reader = ? AND stream = ?",
-	"SELECT DISTINCT tags FROM marks WHERE reader = ?",
+	"SELECT tags FROM marks WHERE reader = ?",
 	"SELECT stream, star, name, note, tags, updated FROM marks\nWHERE reader = ?",
 	"SELECT id, owner FROM blobs WHERE stored = 0",
 	"DELETE FROM share_links WHERE until < ?",
