@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,9 +23,8 @@ func TestShow(t *testing.T) {
 // TestRefuses: a name and a word that nobody knows are refused before anything runs.
 func TestRefuses(t *testing.T) {
 	for _, args := range [][]string{{"nonsense"}, {"soak", "rounds=1"}, {"soak", "-slow"}} {
-		if err := run(args); err == nil {
-			t.Errorf("%q is taken", args)
-		}
+		err := run(args)
+		kit.Check(t, err != nil, "%q is taken", args)
 	}
 }
 
@@ -33,18 +33,13 @@ func TestRows(t *testing.T) {
 	var text strings.Builder
 	list(&text)
 	for _, r := range rows {
-		if strings.Count(text.String(), "\n"+r.name+" ") != 1 {
-			t.Errorf("%s is not in the list once", r.name)
-		}
+		kit.Equal(t, r.name+" is", strings.Count(text.String(), "\n"+r.name+" "), 1)
 	}
 }
 
 // TestRowsHaveTests: what rows.go names is there: a package that has a test of that name, or one that begins so.
 func TestRowsHaveTests(t *testing.T) {
-	text, err := os.ReadFile("rows.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := kit.Try(os.ReadFile("rows.go")).Must(t)
 	named := regexp.MustCompile(`"(\.\.?/[\w/-]+)",\s*"(Test\w+)|"-run=(Test\w+)[^\n]*"(\.\.?/[\w/-]+)"\)`)
 	all := named.FindAllStringSubmatch(string(text), -1)
 	for _, m := range all {
@@ -57,7 +52,5 @@ func TestRowsHaveTests(t *testing.T) {
 			t.Errorf("%s has no %s: %v", dir, test, err)
 		}
 	}
-	if len(all) < 18 {
-		t.Errorf("%d tests are named", len(all))
-	}
+	kit.Check(t, len(all) >= 18, "%d tests are named", len(all))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,20 +59,14 @@ var wrongly sync.Map // name → func() (path, error)
 func withClock(t testing.TB, name string) string {
 	t.Helper()
 	once, _ := wrongly.LoadOrStore(name, sync.OnceValues(func() (string, error) { return buildWithClock(t, name) }))
-	path, err := once.(func() (string, error))()
-	kit.Must(t, err)
-	return path
+	return kit.Try(once.(func() (string, error))()).Must(t)
 }
 
 func buildWithClock(t testing.TB, name string) (string, error) {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	kit.Must(t, err)
+	root := kit.Try(exec.Command("go", "env", "GOROOT").Output()).Must(t)
 	std := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
-	text, err := os.ReadFile(filepath.Join(std, "time.go"))
-	kit.Must(t, err)
-	if strings.Count(string(text), askedNow) != 1 {
-		t.Fatalf("time.Now of this Go does not begin with %q", askedNow)
-	}
+	text := kit.Try(os.ReadFile(filepath.Join(std, "time.go"))).Must(t)
+	kit.Require(t, strings.Count(string(text), askedNow) == 1, "time.Now of this Go does not begin with %q", askedNow)
 	dir := filepath.Join(kit.Workshop(), "clock-"+name)
 	kit.Must(t, os.MkdirAll(dir, 0o755))
 	write := func(file, text string) string {
@@ -79,19 +74,16 @@ func buildWithClock(t testing.TB, name string) (string, error) {
 		kit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 		return path
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
+	overlay := kit.Try(json.Marshal(map[string]map[string]string{"Replace": {
 		filepath.Join(std, "time.go"):  write("time.go.txt", strings.Replace(string(text), askedNow, wrongNow, 1)),
 		filepath.Join(std, "chaos.go"): write("chaos.go.txt", wrongClock),
-	}})
-	kit.Must(t, err)
-	module, err := kit.Root()
-	kit.Must(t, err)
+	}})).Must(t)
+	module := kit.Try(kit.Root()).Must(t)
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-trimpath", "-overlay", write("overlay.json", string(overlay)), "-o", path, "./cmd/"+name)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s with another clock: %v\n%s", name, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Require(t, err == nil, "build %s with another clock: %v\n%s", name, err, out)
 	return path, nil
 }
 
@@ -191,7 +183,6 @@ func TestClockIsWrong(t *testing.T) {
 	r.newTalk(2)
 	r.settle()
 	r.stop()
-	if want := time.Now().Add(3650 * day).Format("2006-"); !strings.Contains(r.d.Log.String(), want) {
-		t.Errorf("the daemon's log is not of %s: %s", want, r.d.Log)
-	}
+	kit.Has(t, fmt.Sprintf("the daemon's log: %s", r.d.Log), r.d.Log.String(),
+		time.Now().Add(3650*day).Format("2006-"))
 }

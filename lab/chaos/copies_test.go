@@ -92,8 +92,7 @@ func (r *room) twoDatabases() {
 	r.t.Helper()
 	r.settle()
 	r.s.p.Kill()
-	dir, err := os.MkdirTemp(r.dir, "second")
-	kit.Must(r.t, err)
+	dir := kit.Try(os.MkdirTemp(r.dir, "second")).Must(r.t)
 	defer func() { _ = os.RemoveAll(dir) }()
 	from := filepath.Join(r.dir, "server", "server.db")
 	to := "sqlite:" + filepath.Join(dir, "server.db")
@@ -156,8 +155,7 @@ func (r *room) copiedMachine() {
 	b.restored(b.projects(), r.projects())
 	b.restored(b.state(), r.state())
 	for _, c := range r.talks {
-		rest, err := filepath.Rel(r.projects(), c.path)
-		kit.Must(r.t, err)
+		rest := kit.Try(filepath.Rel(r.projects(), c.path)).Must(r.t)
 		b.talks = append(b.talks, &talk{session: c.session, path: filepath.Join(b.projects(), rest), rng: b.rng, n: c.n + 1000})
 	}
 	r.start()
@@ -177,9 +175,7 @@ func (r *room) copiedMachine() {
 			m.machine = own
 		}
 	}
-	if r.machine == b.machine {
-		r.t.Errorf("both are called %q", r.machine)
-	}
+	kit.Check(r.t, r.machine != b.machine, "both are called %q", r.machine)
 	b.proof()
 	b.stop()
 }
@@ -190,8 +186,7 @@ func (r *room) known() {
 	if r.machine != "" {
 		return
 	}
-	text, err := r.s.get(r.talks[0].session, "/digest")
-	kit.Must(r.t, err)
+	text := kit.Try(r.s.get(r.talks[0].session, "/digest")).Must(r.t)
 	var digest struct{ Machine string }
 	kit.Must(r.t, json.Unmarshal(text, &digest))
 	r.machine = digest.Machine

@@ -112,8 +112,7 @@ func (d *door) count() int {
 func (d *door) toxic(kind, direction, attributes string) {
 	d.t.Helper()
 	text := `{"name":"` + kind + direction + `","type":"` + kind + `","stream":"` + direction + `","attributes":{` + attributes + `}}`
-	_, err := d.tcp.Toxics.AddToxicJson(strings.NewReader(text))
-	kit.Must(d.t, err)
+	kit.Try(d.tcp.Toxics.AddToxicJson(strings.NewReader(text))).Must(d.t)
 }
 
 func (d *door) clean() { d.tcp.Toxics.ResetToxics(context.Background()) }

@@ -119,8 +119,7 @@ func (r *room) settle() {
 // copied copies a folder, and returns what puts it back.
 func (r *room) copied(folder string) func() {
 	r.t.Helper()
-	at, err := os.MkdirTemp(r.dir, "copy")
-	kit.Must(r.t, err)
+	at := kit.Try(os.MkdirTemp(r.dir, "copy")).Must(r.t)
 	r.restored(at, folder)
 	return func() {
 		r.restored(folder, at)
@@ -132,15 +131,13 @@ func (r *room) copied(folder string) func() {
 func (r *room) restored(folder, from string) {
 	r.t.Helper()
 	r.emptied(folder)
-	if out, err := exec.Command("cp", "-a", "--sparse=always", from+"/.", folder).CombinedOutput(); err != nil {
-		r.t.Fatalf("cp: %v %s", err, out)
-	}
+	out, err := exec.Command("cp", "-a", "--sparse=always", from+"/.", folder).CombinedOutput()
+	kit.Require(r.t, err == nil, "cp: %v %s", err, out)
 }
 
 func (r *room) emptied(folder string) {
 	r.t.Helper()
-	entries, err := os.ReadDir(folder)
-	kit.Must(r.t, err)
+	entries := kit.Try(os.ReadDir(folder)).Must(r.t)
 	for _, entry := range entries {
 		kit.Must(r.t, os.RemoveAll(filepath.Join(folder, entry.Name())))
 	}
@@ -173,8 +170,7 @@ func (r *room) refuses(version byte) {
 	r.stop()
 	back := r.copied(r.state())
 	r.marked(version)
-	other, err := os.ReadFile(filepath.Join(r.state(), "state.db"))
-	kit.Must(r.t, err)
+	other := kit.Try(os.ReadFile(filepath.Join(r.state(), "state.db"))).Must(r.t)
 	r.write(3)
 	r.launch()
 	if !kit.Within(verbLimit, r.d.Ended) {

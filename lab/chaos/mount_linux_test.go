@@ -32,16 +32,13 @@ func newMount(t testing.TB, at string) *mount {
 	m := &mount{t: t, At: at, Back: at + ".back"}
 	kit.Must(t, os.Rename(at, m.Back))
 	kit.Must(t, os.Mkdir(at, 0o700))
-	self, err := os.Executable()
-	kit.Must(t, err)
+	self := kit.Try(os.Executable()).Must(t)
 	m.cmd = exec.Command(self)
 	m.cmd.Env = append(os.Environ(), fsEnv+"="+m.Back+":"+at)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	m.cmd.Stderr = os.Stderr
-	m.in, err = m.cmd.StdinPipe()
-	kit.Must(t, err)
-	out, err := m.cmd.StdoutPipe()
-	kit.Must(t, err)
+	m.in = kit.Try(m.cmd.StdinPipe()).Must(t)
+	out := kit.Try(m.cmd.StdoutPipe()).Must(t)
 	m.out = bufio.NewReader(out)
 	kit.Must(t, m.cmd.Start())
 	t.Cleanup(func() {
@@ -61,8 +58,7 @@ func newMount(t testing.TB, at string) *mount {
 // set changes what goes wrong, and answers what came of the last one.
 func (m *mount) set(s spoil) spoiled {
 	m.t.Helper()
-	text, err := json.Marshal(s)
-	kit.Must(m.t, err)
+	text := kit.Try(json.Marshal(s)).Must(m.t)
 	return m.ask(text)
 }
 
@@ -73,8 +69,7 @@ func (m *mount) hits() int { m.t.Helper(); return m.ask(nil).Hits }
 
 func (m *mount) ask(line []byte) (was spoiled) {
 	m.t.Helper()
-	_, err := m.in.Write(append(line, '\n'))
-	kit.Must(m.t, err)
+	kit.Try(m.in.Write(append(line, '\n'))).Must(m.t)
 	answer, err := m.out.ReadBytes('\n')
 	kit.Must(m.t, errors.Join(err))
 	kit.Must(m.t, json.Unmarshal(answer, &was))
@@ -83,8 +78,7 @@ func (m *mount) ask(line []byte) (was spoiled) {
 
 // behind is the path past the mount of a path below it.
 func (m *mount) behind(path string) string {
-	rest, err := filepath.Rel(m.At, path)
-	kit.Must(m.t, err)
+	rest := kit.Try(filepath.Rel(m.At, path)).Must(m.t)
 	return filepath.Join(m.Back, rest)
 }
 

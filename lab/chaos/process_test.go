@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -141,9 +142,7 @@ func (r *room) killedAt(how func(d *kit.Process, pass func())) {
 		r.write(1)
 		r.soon(5 * time.Millisecond)
 	}
-	if !d.Ended() {
-		r.t.Fatal("the server was not asked often enough")
-	}
+	kit.Require(r.t, d.Ended(), "the server was not asked often enough")
 	r.door.set(nil)
 	r.heard("killed; its service manager starts it again")
 }
@@ -158,8 +157,6 @@ func secondDaemon(r *room) {
 		r.hung("the second daemon neither ends nor delivers")
 		return
 	}
-	if p.Code() != 1 {
-		r.t.Errorf("the second daemon ends with %d: %s", p.Code(), p.Log)
-	}
+	kit.Equal(r.t, fmt.Sprintf("the second daemon's exit: %s", p.Log), p.Code(), 1)
 	r.out.Hear(r.plain("the second: " + kit.LastWords(strings.Split(p.Log.String(), "\nhint")[0])))
 }

@@ -63,8 +63,7 @@ func TestResources(t *testing.T) {
 			r.d.Signal(syscall.SIGHUP)
 		}},
 		{group: group, fault: "key unreadable and back", long: 20, do: func(r *room) {
-			key, err := os.ReadFile(r.keyFile())
-			kit.Must(r.t, err)
+			key := kit.Try(os.ReadFile(r.keyFile())).Must(r.t)
 			kit.Must(r.t, os.Remove(r.keyFile()))
 			r.write(5)
 			r.d.Signal(syscall.SIGHUP)
@@ -86,8 +85,7 @@ func (r *room) within(limit string) {
 	r.t.Helper()
 	r.stop()
 	r.wrap = func(cmd *exec.Cmd) {
-		shell, err := exec.LookPath("sh")
-		kit.Must(r.t, err)
+		shell := kit.Try(exec.LookPath("sh")).Must(r.t)
 		cmd.Args = append([]string{"sh", "-c", limit, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = shell
 	}

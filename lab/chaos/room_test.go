@@ -66,8 +66,7 @@ func (r *room) furnish(n int) {
 
 func emptyRoom(t testing.TB, out *kit.Outcome) *room {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "r")
-	kit.Must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "r")).Must(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -241,10 +240,8 @@ func (s *server) launch() {
 func (s *server) start() {
 	s.r.t.Helper()
 	s.launch()
-	base, err := s.p.Listening()
-	kit.Must(s.r.t, err)
-	u, err := url.Parse(base)
-	kit.Must(s.r.t, err)
+	base := kit.Try(s.p.Listening()).Must(s.r.t)
+	u := kit.Try(url.Parse(base)).Must(s.r.t)
 	s.address = u.Host
 }
 
@@ -318,10 +315,8 @@ func (r *room) sync() answer {
 // compare counts lines of a transcript that the server lacks or has with other bytes.
 func (r *room) compare(c *talk) {
 	r.t.Helper()
-	want, err := os.ReadFile(c.path)
-	kit.Must(r.t, err)
-	got, err := r.s.raw(c.session, r.machine)
-	kit.Must(r.t, err)
+	want := kit.Try(os.ReadFile(c.path)).Must(r.t)
+	got := kit.Try(r.s.raw(c.session, r.machine)).Must(r.t)
 	lost, wrong := difference(got, want)
 	if lost+wrong > 0 {
 		r.out.Lost += lost

@@ -50,8 +50,7 @@ func (c *talk) long(size int) []byte {
 func (r *room) overlong() {
 	r.t.Helper()
 	c := r.newTalk(3)
-	whole, err := os.Stat(c.path)
-	kit.Must(r.t, err)
+	whole := kit.Try(os.Stat(c.path)).Must(r.t)
 	kit.Must(r.t, appendTo(c.path, c.long((65+r.rng.IntN(236))<<20)))
 	c.add(r, 2)
 	r.settle()

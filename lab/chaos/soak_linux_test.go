@@ -98,10 +98,8 @@ func (r *room) soakStep(s *soak) {
 func (r *room) look() sample {
 	r.t.Helper()
 	pid := r.d.Cmd.Process.Pid
-	use, err := gauge.Tree(pid)
-	kit.Must(r.t, err)
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	kit.Must(r.t, err)
+	use := kit.Try(gauge.Tree(pid)).Must(r.t)
+	files := kit.Try(os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))).Must(r.t)
 	s := sample{RSS: use.RSS, Anon: use.Anon, Files: int64(len(files))}
 	if info, err := os.Stat(filepath.Join(r.state(), "state.db")); err == nil {
 		s.State = info.Size()
@@ -110,11 +108,9 @@ func (r *room) look() sample {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", r.dir+"/run/s")
 		}}}
-	answer, err := client.Get("http://ccship/debug/pprof/goroutine?debug=1")
-	kit.Must(r.t, err)
+	answer := kit.Try(client.Get("http://ccship/debug/pprof/goroutine?debug=1")).Must(r.t)
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	kit.Must(r.t, err)
+	text := kit.Try(io.ReadAll(answer.Body)).Must(r.t)
 	s.Goroutines = gauge.Field(text, "goroutine profile: total")
 	return s
 }

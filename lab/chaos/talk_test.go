@@ -78,8 +78,7 @@ func appendTo(path string, data []byte) error {
 // rewind cuts a transcript behind one of its lines and writes other ones.
 func (c *talk) rewind(r *room) {
 	r.t.Helper()
-	data, err := os.ReadFile(c.path)
-	kit.Must(r.t, err)
+	data := kit.Try(os.ReadFile(c.path)).Must(r.t)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	keep := len(bytes.Join(lines[:1+c.rng.IntN(len(lines)-1)], nil))
 	kit.Must(r.t, os.Truncate(c.path, int64(keep)))

@@ -62,8 +62,6 @@ func TestDifferenceSees(t *testing.T) {
 		disk: {0, 0}, "a\nb\nc\n": {1, 0}, "": {4, 0}, "a\nx\nc\nd": {0, 1}, disk + "\ne\n": {0, 2}, "b\nc\nd": {1, 3},
 	} {
 		lost, wrong := difference([]byte(got), []byte(disk))
-		if lost != want[0] || wrong != want[1] {
-			t.Errorf("%q: %d lost, %d wrong, want %v", got, lost, wrong, want)
-		}
+		kit.Check(t, lost == want[0] && wrong == want[1], "%q: %d lost, %d wrong, want %v", got, lost, wrong, want)
 	}
 }

@@ -60,8 +60,7 @@ func TestTorn(t *testing.T) {
 func (r *room) recordState(enough int) (base []byte, changes []change) {
 	r.t.Helper()
 	r.stop()
-	base, err := os.ReadFile(r.mount.behind(filepath.Join(r.state(), "state.db")))
-	kit.Must(r.t, err)
+	base = kit.Try(os.ReadFile(r.mount.behind(filepath.Join(r.state(), "state.db")))).Must(r.t)
 	log := filepath.Join(r.dir, "record")
 	r.mount.set(spoil{File: "state.db", Record: log})
 	r.start()
@@ -92,8 +91,7 @@ func pages(changes []change) (n int) {
 
 func readChanges(t testing.TB, path string) (all []change) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	kit.Must(t, err)
+	b := kit.Try(os.ReadFile(path)).Must(t)
 	for len(b) >= 24 {
 		c := change{binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[8:])), nil}
 		n := int(binary.LittleEndian.Uint64(b[16:]))
@@ -186,8 +184,7 @@ func (x *tearing) open() content {
 		x.out.Lost++
 		x.t.Errorf("it is set aside: %s", a.Text)
 	}
-	files, err := db.Files.Load(context.Background())
-	kit.Must(x.t, err)
+	files := kit.Try(db.Files.Load(context.Background())).Must(x.t)
 	kit.Must(x.t, db.Close())
 	found := content{}
 	for _, f := range files {

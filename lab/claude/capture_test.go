@@ -25,9 +25,7 @@ func TestRealClaudeCapture(t *testing.T) {
 				w.captured(prompt)
 			}
 			found := transcripts(t, w.projects())
-			if len(found) < 3 {
-				t.Errorf("%d transcripts", len(found))
-			}
+			kit.Check(t, len(found) >= 3, "%d transcripts", len(found))
 			for name, path := range found {
 				if code, body := w.get("/api/sessions/" + url.PathEscape(name) + "/raw"); string(body) != string(read(t, path)) {
 					t.Errorf("%s: %d, %d bytes of %d", name, code, len(body), len(read(t, path)))

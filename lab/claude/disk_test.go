@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"io/fs"
 	"maps"
 	"os"
@@ -46,9 +47,8 @@ func transcripts(t testing.TB, projects string) map[string]string {
 		default:
 			return nil // the journal of a workflow
 		}
-		if other, twice := found[name]; twice {
-			t.Fatalf("%s and %s have one name", path, other)
-		}
+		other, twice := found[name]
+		kit.Require(t, !twice, "%s and %s have one name", path, other)
 		found[name] = path
 		return nil
 	})
@@ -73,9 +73,7 @@ func firstSession(t testing.TB, path string) string {
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return data
+	return kit.Try(os.ReadFile(path)).Must(t)
 }
 
 // mark is all by which a change of a file would show. A folder's time changes with every name that comes or goes.

@@ -5,6 +5,7 @@ package claude_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,9 +43,8 @@ func resumeElsewhere(t *testing.T, version string) {
 	must(t, os.MkdirAll(here.projects(), 0o700))
 	must(t, os.WriteFile(here.keyFile(), append([]byte(here.key), '\n'), 0o600))
 	command, errors := here.bring(session[:8])
-	if want := "cd " + here.cwd() + " && claude --resume " + session + "\n"; command != want {
-		t.Fatalf("it printed %q, want %q\n%s", command, want, errors)
-	}
+	want := "cd " + here.cwd() + " && claude --resume " + session + "\n"
+	kit.Require(t, command == want, "it printed %q, want %q\n%s", command, want, errors)
 	for name, path := range transcripts(t, there.projects()) {
 		if before := read(t, path); len(before) > 0 && strings.HasPrefix(name, session) { // 2.0.76 warms up others
 			moved := transcripts(t, here.projects())[name]
@@ -56,33 +56,25 @@ func resumeElsewhere(t *testing.T, version string) {
 			}
 		}
 	}
-	spilled, err := filepath.Glob(filepath.Join(there.projects(), "*", session, "*", "*.txt"))
-	must(t, err)
-	brought, err := filepath.Glob(filepath.Join(here.projects(), "*", session, "*", "*.txt"))
-	must(t, err)
-	if len(brought) != len(spilled) {
-		t.Errorf("files beside it: %q, there were %q", brought, spilled)
-	}
+	spilled := kit.Try(filepath.Glob(filepath.Join(there.projects(), "*", session, "*", "*.txt"))).Must(t)
+	brought := kit.Try(filepath.Glob(filepath.Join(here.projects(), "*", session, "*", "*.txt"))).Must(t)
+	kit.Equal(t, fmt.Sprintf("files beside it: %q, there were %q", brought, spilled), len(brought), len(spilled))
 
 	before := len(api.told(0))
 	main := transcripts(t, here.projects())[session]
 	size := len(read(t, main))
 	o := here.prompt("and on, elsewhere", "--resume", session)
-	if o.SessionID != session || !strings.Contains(o.Result, "and on, elsewhere") {
-		t.Errorf("Claude Code answered %.300q in session %s", o.Result, o.SessionID)
-	}
+	kit.Check(t, o.SessionID == session && strings.Contains(o.Result, "and on, elsewhere"),
+		"Claude Code answered %.300q in session %s", o.Result, o.SessionID)
 	told := strings.Join(api.told(before), "\n")
 	for _, want := range []string{"remember the number 4711, and that this is " + there.cwd(), "from-the-agent", "and on, elsewhere"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("the model does not know %q", want)
-		}
+		kit.Has(t, "the model does", told, want)
 	}
 	if after := read(t, main); len(after) <= size || !bytes.Contains(after[size:], []byte(`"cwd":"`+here.cwd())) {
 		t.Error("the session did not go on in the file that was brought")
 	}
-	if _, errors := here.bring(session); !strings.Contains(errors, "that the server's copy") {
-		t.Errorf("a longer past here: %s", errors)
-	}
+	_, errors = here.bring(session)
+	kit.Check(t, strings.Contains(errors, "that the server's copy"), "a longer past here: %s", errors)
 }
 
 // bring runs `ccship resume --here` in the working directory, and returns what it printed and said. The limit of

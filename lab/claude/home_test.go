@@ -35,8 +35,7 @@ const apiKey = "sk-ant-e2e-0000000000000000000000000"
 // newHome makes a home in which Claude Code has been used before: nothing is left to ask the person.
 func newHome(t testing.TB, program string, s *stub) *home {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "h")
-	must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "h")).Must(t)
 	h := &home{t: t, dir: dir, program: program, api: s.srv.URL, folder: filepath.Join(dir, "work")}
 	for _, d := range []string{h.claudeDir(), h.cwd(), filepath.Join(dir, "tmp")} {
 		must(t, os.MkdirAll(d, 0o700))
@@ -58,8 +57,7 @@ func (h *home) projects() string  { return filepath.Join(h.claudeDir(), "project
 func (h *home) cwd() string       { return h.folder }
 
 func (h *home) preset(path string, content any) {
-	data, err := json.Marshal(content)
-	must(h.t, err)
+	data := kit.Try(json.Marshal(content)).Must(h.t)
 	must(h.t, os.WriteFile(path, data, 0o600))
 }
 
@@ -134,10 +132,8 @@ type dialogue struct {
 func (h *home) converse(ctx context.Context, args ...string) *dialogue {
 	h.t.Helper()
 	cmd := h.claude(ctx, append([]string{"--input-format", "stream-json", "--output-format", "stream-json", "--verbose"}, args...)...)
-	in, err := cmd.StdinPipe()
-	must(h.t, err)
-	out, err := cmd.StdoutPipe()
-	must(h.t, err)
+	in := kit.Try(cmd.StdinPipe()).Must(h.t)
+	out := kit.Try(cmd.StdoutPipe()).Must(h.t)
 	must(h.t, cmd.Start())
 	return &dialogue{h.t, cmd, in, json.NewDecoder(out)}
 }
@@ -151,9 +147,8 @@ func (c *dialogue) prompt(content any) outcome {
 			Type string `json:"type"`
 			outcome
 		}
-		if err := c.lines.Decode(&line); err != nil {
-			c.t.Fatalf("read Claude Code's answer: %v", err)
-		}
+		err := c.lines.Decode(&line)
+		kit.Require(c.t, err == nil, "read Claude Code's answer: %v", err)
 		if line.Type == "result" {
 			return line.outcome
 		}

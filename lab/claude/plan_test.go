@@ -59,9 +59,7 @@ func acceptPlan(t *testing.T, program, version, choice string) {
 		t.Skipf("version %s does not offer %q", version, choice)
 	}
 	talk := mains(t, w)
-	if len(talk) != 1 {
-		t.Fatalf("there are the transcripts %q", talk)
-	}
+	kit.Require(t, len(talk) == 1, "there are the transcripts %q", talk)
 	c.choose(number)
 	c.shows("Carried out.")
 	c.ask("after the plan")
@@ -83,9 +81,8 @@ func acceptPlan(t *testing.T, program, version, choice string) {
 	}
 	w.counts(session, answers)
 	for _, name := range mains(t, w) {
-		if got, _ := w.ccship("show", "--timeline", name); strings.Contains(got, "rewind") {
-			t.Errorf("a rewind in %s:\n%s", name, got)
-		}
+		got, _ := w.ccship("show", "--timeline", name)
+		kit.Check(t, !strings.Contains(got, "rewind"), "a rewind in %s:\n%s", name, got)
 	}
 	w.verify()
 }

@@ -44,9 +44,8 @@ func TestRealClaudePlugin(t *testing.T) {
 				{"fork", (*tale).fork},
 			})
 			w.daemon.MustStop(w.t)
-			if _, strange := api.seen(); len(strange) > 0 {
-				t.Errorf("unknown requests %q", strange)
-			}
+			_, strange := api.seen()
+			kit.Check(t, len(strange) <= 0, "unknown requests %q", strange)
 		})
 	}
 }
@@ -100,9 +99,7 @@ func (s *tale) validate() {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.program, "plugin", "validate", s.flags[1])
 	cmd.Dir, cmd.Env = s.cwd(), s.claude(ctx).Env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Errorf("plugin validate: %v\n%s", err, out)
-	}
+	kit.Err(s.t, "plugin validate", nil)(cmd.CombinedOutput())
 }
 
 const started = "[Session started]"
@@ -116,9 +113,7 @@ func (s *tale) tellAgain(try func() (wrong string)) {
 		if wrong == "" {
 			return
 		}
-		if n == 4 {
-			s.t.Error(wrong)
-		}
+		kit.Check(s.t, n != 4, "%v", wrong)
 		s.t.Log("once more: " + wrong)
 	}
 }
@@ -136,9 +131,7 @@ func (s *tale) sessionStart() {
 		return ""
 	})
 	for _, tool := range []string{"link_document", "unlink_document", "list_documents", "checkpoint_list", "checkpoint_get", "checkpoint_create", "search_history", "get_messages"} {
-		if !s.api.offered(toolPrefix + tool) {
-			s.t.Errorf("%s is not offered to the model", tool)
-		}
+		kit.Check(s.t, s.api.offered(toolPrefix+tool), "%s is not offered to the model", tool)
 	}
 }
 
@@ -158,9 +151,7 @@ func (s *tale) link() {
 		return len(list.Documents) == 1 && list.Documents[0].Path == specPath && list.Documents[0].Version == 1
 	})
 	s.sync()
-	if got := s.versions(s.linked, specPath); !slices.Equal(got, []string{firstSpec}) {
-		s.t.Errorf("the server has the versions %q", got)
-	}
+	kit.Equal(s.t, "the server has the versions", s.versions(s.linked, specPath), []string{firstSpec})
 }
 
 // edit: the resumed session is shown the document at once, and its edit arrives as a new version.
@@ -182,9 +173,8 @@ func (s *tale) edit() {
 	from := s.requests()
 	s.expect(s.prompt("once more", "--resume", s.linked), "once more")
 	last := s.api.told(from)[0]
-	if n := strings.Count(last, "Linked documents"); n != 1 {
-		s.t.Errorf("after another resume with the same documents the model has been told of them %d times", n)
-	}
+	kit.Equal(s.t, "after another resume with the same documents the model has been told of them, times",
+		strings.Count(last, "Linked documents"), 1)
 }
 
 // fill has the context filled in one turn: two checkpoints, and the model is shown each while the turn goes on.
@@ -194,9 +184,7 @@ func (s *tale) fill() {
 		s.filled = s.expect(s.prompt("Fill the context"), "Full.").SessionID
 		list := s.madeCheckpoints(s.filled, "auto_90", "auto_80")
 		told := s.api.told(from)
-		if len(told) != 6 {
-			s.t.Fatalf("the turn made %d requests", len(told))
-		}
+		kit.Require(s.t, len(told) == 6, "the turn made %d requests", len(told))
 		return s.toldOf(told, list[1], limit*82/100, 2) + s.toldOf(told, list[0], limit*91/100, 4)
 	})
 }
@@ -207,16 +195,12 @@ func (s *tale) fill() {
 // one behind it.
 func (s *tale) toldOf(told []string, c checkpoint, used int64, next int) string {
 	s.t.Helper()
-	if c.Used != used || c.Budget != limit {
-		s.t.Errorf("the checkpoint is %+v, want %d of %d tokens", c, used, limit)
-	}
+	kit.Check(s.t, c.Used == used && c.Budget == limit, "the checkpoint is %+v, want %d of %d tokens", c, used, limit)
 	first := slices.IndexFunc(told, func(request string) bool { return strings.Contains(request, c.ID) })
 	if first < next || first > next+1 {
 		return fmt.Sprintf("%s is told in request %d of %d, want %d or the one after it; ", c.Trigger, first, len(told), next)
 	}
-	if n := strings.Count(told[len(told)-1], c.ID); n != 1 {
-		s.t.Errorf("%s is told %d times", c.Trigger, n)
-	}
+	kit.Equal(s.t, c.Trigger+" is told, times", strings.Count(told[len(told)-1], c.ID), 1)
 	s.t.Logf("%s at %d of %d tokens is told in request %d after the answer", c.Trigger, c.Used, c.Budget, first-next+1)
 	return ""
 }
@@ -225,14 +209,12 @@ func (s *tale) toldOf(told []string, c checkpoint, used int64, next int) string 
 func (s *tale) compaction() {
 	s.prompt("/compact", "--resume", s.filled)
 	list := s.madeCheckpoints(s.filled, "compact", "auto_90", "auto_80")
-	if list[0].Budget != limit || list[0].Summary == "" {
-		s.t.Errorf("the checkpoint of the compaction is %+v", list[0])
-	}
+	kit.Check(s.t, list[0].Budget == limit && list[0].Summary != "", "the checkpoint of the compaction is %+v",
+		list[0])
 	from := s.requests()
 	s.expect(s.prompt("after it", "--resume", s.filled), "after it")
-	if n := strings.Count(s.api.told(from)[0], started); n != 1 {
-		s.t.Errorf("after the compaction and a resume the init message is there %d times", n)
-	}
+	kit.Equal(s.t, "after the compaction and a resume the init message is there, times",
+		strings.Count(s.api.told(from)[0], started), 1)
 	s.madeCheckpoints(s.filled, "compact", "auto_90", "auto_80")
 }
 
@@ -255,9 +237,7 @@ func (s *tale) tools() {
 func (s *tale) killed() {
 	s.tellAgain(func() string {
 		n := s.killedOnce()
-		if n > 1 {
-			s.t.Errorf("after the kill the model is told %d times", n)
-		}
+		kit.Check(s.t, n <= 1, "after the kill the model is told %d times", n)
 		return []string{"after the kill the model is not told", ""}[min(n, 1)]
 	})
 }
@@ -291,9 +271,7 @@ func (s *tale) fork() {
 		return shown.From
 	}
 	eventually(s.t, "the fork has its origin", time.Minute, func() bool { return origin(o.SessionID) == s.linked })
-	if from := origin(s.linked); from != "" {
-		s.t.Errorf("the origin %s comes from %s", s.linked, from)
-	}
+	kit.Equal(s.t, fmt.Sprintf("the origin %s comes from", s.linked), origin(s.linked), "")
 	if got, err := s.checkpoints(o.SessionID); err != nil || len(got) != 0 {
 		s.t.Errorf("the fork has the checkpoints %q, %v", triggers(got), err)
 	}

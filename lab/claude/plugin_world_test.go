@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,8 +30,7 @@ const (
 // withPlugin has Claude Code of a home use the plugin of this checkout, with the programs under test on PATH.
 func (w *world) withPlugin() {
 	w.t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", "packaging", "claude-plugin"))
-	must(w.t, err)
+	dir := kit.Try(filepath.Abs(filepath.Join("..", "..", "packaging", "claude-plugin"))).Must(w.t)
 	w.flags = []string{"--plugin-dir", dir, "--model", model}
 	w.env = []string{
 		"PATH=" + filepath.Dir(w.bin.ccship) + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -53,9 +53,8 @@ func (s *tale) requests() int { return len(s.api.told(0)) }
 func (w *world) json(into any, args ...string) {
 	w.t.Helper()
 	out, code := w.ccship(append(args, "--json")...)
-	if err := json.Unmarshal([]byte(out), into); code != 0 || err != nil {
-		w.t.Fatalf("ccship %v: exit %d, %v\n%s", args, code, err, out)
-	}
+	err := json.Unmarshal([]byte(out), into)
+	kit.Require(w.t, code == 0 && err == nil, "ccship %v: exit %d, %v\n%s", args, code, err, out)
 }
 
 // checkpoint is what the tests read of one.
@@ -119,16 +118,13 @@ func (w *world) versions(session, path string) []string {
 			Change  string
 		}
 	}
-	if code != http.StatusOK || json.Unmarshal(body, &list) != nil {
-		w.t.Fatalf("versions of %s: %d %.500s", path, code, body)
-	}
+	kit.Require(w.t, code == http.StatusOK && json.Unmarshal(body, &list) == nil, "versions of %s: %d %.500s", path,
+		code, body)
 	slices.Reverse(list.Versions)
 	var contents []string
 	for _, v := range list.Versions {
 		code, body := w.get(base + "?version=" + jsonText(v.Version))
-		if code != http.StatusOK {
-			w.t.Fatalf("version %d of %s: %d %.500s", v.Version, path, code, body)
-		}
+		kit.Require(w.t, code == http.StatusOK, "version %d of %s: %d %.500s", v.Version, path, code, body)
 		contents = append(contents, string(body))
 	}
 	return contents
@@ -194,7 +190,6 @@ func (h *home) shell(command string) {
 	ownGroup(cmd)
 	cmd.Dir = h.cwd()
 	cmd.Env = append(h.claude(ctx).Env, "PATH="+h.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		h.t.Fatalf("%s: %v\n%s", command, err, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Require(h.t, err == nil, "%s: %v\n%s", command, err, out)
 }

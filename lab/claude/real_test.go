@@ -46,9 +46,8 @@ func shipStory(t *testing.T, version string) {
 	w.daemon.MustStop(w.t)
 	counts, strange := api.seen()
 	t.Logf("requests to the model: %v", counts)
-	if counts[compaction] < 2 || len(strange) > 0 {
-		t.Errorf("%d compactions, unknown requests %q", counts[compaction], strange)
-	}
+	kit.Check(t, counts[compaction] >= 2 && len(strange) <= 0, "%d compactions, unknown requests %q",
+		counts[compaction], strange)
 }
 
 // lend has a step's failures reported to the step's own test until the returned function is called.
@@ -66,9 +65,8 @@ func (w *world) settled() {
 	before := inventory(w.t, own...)
 	r := w.verify()
 	files, lines := w.equal()
-	if r.Files != files || r.Lines != lines || r.Dead+r.Withheld+r.Excluded+r.Oversize+r.Waiting != 0 {
-		w.t.Errorf("verify says %+v; on disk are %d files with %d lines", r, files, lines)
-	}
+	kit.Check(w.t, r.Files == files && r.Lines == lines && r.Dead+r.Withheld+r.Excluded+r.Oversize+r.Waiting == 0,
+		"verify says %+v; on disk are %d files with %d lines", r, files, lines)
 	eventually(w.t, "no file of Claude Code's is open", 2*time.Second, func() bool {
 		return len(openBelow(w.daemon.Cmd.Process.Pid, w.claudeDir())) == 0
 	})

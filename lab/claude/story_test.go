@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,16 +69,13 @@ func scripts() []script {
 func (s *story) main(session string) string {
 	s.t.Helper()
 	path, there := transcripts(s.t, s.projects())[session]
-	if !there {
-		s.t.Fatalf("session %s has no transcript", session)
-	}
+	kit.Require(s.t, there, "session %s has no transcript", session)
 	return path
 }
 
 func (s *story) size(path string) int64 {
 	s.t.Helper()
-	info, err := os.Stat(path)
-	must(s.t, err)
+	info := kit.Try(os.Stat(path)).Must(s.t)
 	return info.Size()
 }
 
@@ -87,9 +85,7 @@ func (s *story) firstPrompt() {
 
 func (s *story) secondPrompt() {
 	o := s.expect(s.prompt("zweite Größe 🙂 \u2028 <&> \\ud83d \"\t\" { }\nand a line"), "and a line")
-	if o.SessionID == s.first {
-		s.t.Fatal("a new prompt has an old session")
-	}
+	kit.Require(s.t, o.SessionID != s.first, "a new prompt has an old session")
 }
 
 func (s *story) tools() {
@@ -99,21 +95,16 @@ func (s *story) tools() {
 func (s *story) resume() {
 	before := s.size(s.main(s.first))
 	s.expect(s.prompt("after a resume", "--resume", s.first), "after a resume")
-	if s.size(s.main(s.first)) == before {
-		s.t.Fatal("the resumed session did not grow")
-	}
+	kit.Require(s.t, s.size(s.main(s.first)) != before, "the resumed session did not grow")
 }
 
 func (s *story) goOn() { s.expect(s.prompt("and on", "--continue"), "and on") }
 
 func (s *story) fork() {
 	o := s.expect(s.prompt("a way of its own", "--resume", s.first, "--fork-session"), "a way of its own")
-	if o.SessionID == s.first {
-		s.t.Fatal("the fork has its parent's session")
-	}
-	if !bytes.Contains(read(s.t, s.main(o.SessionID)), []byte("hello, the first")) {
-		s.t.Fatal("the fork has no copy of its parent's history")
-	}
+	kit.Require(s.t, o.SessionID != s.first, "the fork has its parent's session")
+	kit.Require(s.t, bytes.Contains(read(s.t, s.main(o.SessionID)), []byte("hello, the first")),
+		"the fork has no copy of its parent's history")
 }
 
 func (s *story) subagent() {
@@ -134,11 +125,9 @@ func (s *story) largeOutput() {
 	for line := range bytes.Lines(read(s.t, s.main(o.SessionID))) {
 		longest = max(longest, len(line))
 	}
-	spilled, err := filepath.Glob(filepath.Join(s.projects(), "*", o.SessionID, "tool-results", "*.txt"))
-	must(s.t, err)
-	if longest < 30_000 || len(spilled) == 1 && s.size(spilled[0]) < 200_000 {
-		s.t.Fatalf("the longest line has %d bytes, spilled is %q", longest, spilled)
-	}
+	spilled := kit.Try(filepath.Glob(filepath.Join(s.projects(), "*", o.SessionID, "tool-results", "*.txt"))).Must(s.t)
+	kit.Require(s.t, longest >= 30_000 && (len(spilled) != 1 || s.size(spilled[0]) >= 200_000),
+		"the longest line has %d bytes, spilled is %q", longest, spilled)
 }
 
 func (s *story) compact() {
@@ -157,9 +146,7 @@ func (s *story) twoAtOnce() {
 	one, two := s.converse(ctx), s.converse(ctx)
 	for _, text := range []string{"alpha", "beta", `@Bash {"command":"echo gamma","description":"Say it"}`} {
 		a, b := one.prompt(text), two.prompt(text)
-		if a.IsError || b.IsError || a.SessionID == b.SessionID {
-			s.t.Fatalf("side by side: %+v and %+v", a, b)
-		}
+		kit.Require(s.t, !a.IsError && !b.IsError && a.SessionID != b.SessionID, "side by side: %+v and %+v", a, b)
 		s.w.verify() // while both are there
 	}
 	one.end()
@@ -173,9 +160,8 @@ func (s *story) largePrompts() {
 	for _, last := range []string{"two", "three"} {
 		s.expect(s.prompt(large+last, "--resume", s.big), "words "+last)
 	}
-	if size := s.size(s.main(s.big)); size < 3_000_000 {
-		s.t.Fatalf("the large session has %d bytes", size)
-	}
+	size := s.size(s.main(s.big))
+	kit.Require(s.t, size >= 3_000_000, "the large session has %d bytes", size)
 }
 
 // compactLarge makes newer versions replace the transcript by a shorter one: a new file under the old name.
@@ -185,16 +171,12 @@ func (s *story) compactLarge() {
 	s.prompt("/compact", "--resume", s.big)
 	replaced := inode(s.t, path) != old
 	s.t.Logf("the transcript had %d bytes, and has %d; replaced: %v", before, s.size(path), replaced)
-	if replaced != s.replaces() {
-		s.t.Errorf("the transcript was replaced: %v, want %v", replaced, s.replaces())
-	}
+	kit.Equal(s.t, "the transcript was replaced", replaced, s.replaces())
 	if !replaced {
 		return
 	}
 	s.w.verify()
-	if n := s.w.generations(s.big); n != 2 {
-		s.t.Errorf("the server has %d generations of the replaced transcript, want 2", n)
-	}
+	kit.Equal(s.t, "generations of the replaced transcript on the server", s.w.generations(s.big), 2)
 }
 
 // replaces says whether this version collects the garbage of a large transcript.

@@ -56,9 +56,7 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 func (c *terminal) tmux(args ...string) string {
 	c.t.Helper()
 	out, err := exec.Command("tmux", append([]string{"-S", c.socket, "-f", "/dev/null"}, args...)...).CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("tmux %v: %v\n%s", args, err, out)
-	}
+	kit.Require(c.t, err == nil, "tmux %v: %v\n%s", args, err, out)
 	return string(out)
 }
 
@@ -221,8 +219,6 @@ func (w *world) has(session string, want, not []string) {
 		return true
 	})
 	for _, text := range not {
-		if strings.Contains(got, text) {
-			w.t.Errorf("the history of %s has %q", session, text)
-		}
+		kit.Check(w.t, !strings.Contains(got, text), "the history of %s has %q", session, text)
 	}
 }

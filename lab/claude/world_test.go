@@ -44,15 +44,12 @@ func newWorld(h *home) *world {
 	w := &world{home: h, root: h.t, bin: programs(h.t)}
 	store := "sqlite:" + filepath.Join(h.dir, "server", "server.db")
 	out, err := w.command(context.Background(), w.bin.server, "key", "create", "--name", "claude", "--store", store).Output()
-	if w.key = strings.TrimSpace(string(out)); err != nil || w.key == "" {
-		h.t.Fatalf("key create: %v, stdout %q", err, out)
-	}
+	w.key = strings.TrimSpace(string(out))
+	kit.Require(h.t, err == nil && w.key != "", "key create: %v, stdout %q", err, out)
 	must(h.t, os.WriteFile(w.keyFile(), append([]byte(w.key), '\n'), 0o600))
 	p := kit.Launch(h.t, w.command(context.Background(), w.bin.server, "serve", "--listen", "127.0.0.1:0", "--store", store))
-	base, err := p.Listening()
-	must(h.t, err)
-	w.server, err = url.Parse(base)
-	must(h.t, err)
+	base := kit.Try(p.Listening()).Must(h.t)
+	w.server = kit.Try(url.Parse(base)).Must(h.t)
 	return w
 }
 
@@ -82,9 +79,7 @@ func (w *world) ccship(args ...string) (string, int) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		w.t.Fatalf("ccship %v: %v", args, err)
-	}
+	kit.Require(w.t, err == nil || errors.As(err, &exit), "ccship %v: %v", args, err)
 	if cmd.ProcessState.ExitCode() != 0 {
 		out = append(out, stderr.String()...)
 	}
@@ -97,9 +92,7 @@ func (w *world) start() {
 	p := kit.Launch(w.root, w.command(context.Background(), w.bin.ccship, "run"))
 	w.daemon = p
 	eventually(w.t, "the daemon answers", 30*time.Second, func() bool {
-		if p.Ended() {
-			w.t.Fatalf("ccship run ended:\n%s", p.Log)
-		}
+		kit.Require(w.t, !p.Ended(), "ccship run ended:\n%s", p.Log)
 		_, code := w.ccship("status", "--json")
 		return code == 0
 	})
@@ -108,9 +101,8 @@ func (w *world) start() {
 // sync waits until everything on disk is acknowledged.
 func (w *world) sync() {
 	w.t.Helper()
-	if out, code := w.ccship("sync", "--wait", "--timeout", "60s"); code != 0 {
-		w.t.Fatalf("sync --wait: exit %d\n%s", code, out)
-	}
+	out, code := w.ccship("sync", "--wait", "--timeout", "60s")
+	kit.Require(w.t, code == 0, "sync --wait: exit %d\n%s", code, out)
 }
 
 // report is what the tests read of `ccship verify --json`.
@@ -130,23 +122,19 @@ func (w *world) verify() report {
 	w.t.Helper()
 	out, code := w.ccship("verify", "--timeout", "60s", "--json")
 	var r report
-	if code != 0 || json.Unmarshal([]byte(out), &r) != nil || !r.Equal || !r.Proven {
-		w.t.Fatalf("verify: exit %d\n%s", code, out)
-	}
+	kit.Require(w.t, code == 0 && json.Unmarshal([]byte(out), &r) == nil && r.Equal && r.Proven, "verify: exit %d\n%s",
+		code, out)
 	return r
 }
 
 // get asks the server.
 func (w *world) get(path string) (int, []byte) {
 	w.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, w.server.String()+path, nil)
-	must(w.t, err)
+	r := kit.Try(http.NewRequest(http.MethodGet, w.server.String()+path, nil)).Must(w.t)
 	r.Header.Set("X-API-Key", w.key)
-	answer, err := http.DefaultClient.Do(r)
-	must(w.t, err)
+	answer := kit.Try(http.DefaultClient.Do(r)).Must(w.t)
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	must(w.t, err)
+	body := kit.Try(io.ReadAll(answer.Body)).Must(w.t)
 	return answer.StatusCode, body
 }
 
@@ -160,9 +148,8 @@ func (w *world) streams() (names []string) {
 		}
 		Next *string
 	}
-	if code != http.StatusOK || json.Unmarshal(body, &page) != nil || page.Next != nil {
-		w.t.Fatalf("GET /api/sessions: %d %.500s", code, body)
-	}
+	kit.Require(w.t, code == http.StatusOK && json.Unmarshal(body, &page) == nil && page.Next == nil,
+		"GET /api/sessions: %d %.500s", code, body)
 	for _, s := range page.Sessions {
 		names = append(names, s.SessionID)
 	}
@@ -174,8 +161,7 @@ func (w *world) generations(stream string) int {
 	w.t.Helper()
 	code, body := w.get("/api/sessions/" + url.PathEscape(stream) + "/digest")
 	var d struct{ Generations []struct{ Lines int64 } }
-	if code != http.StatusOK || json.Unmarshal(body, &d) != nil {
-		w.t.Fatalf("digest of %s: %d %.500s", stream, code, body)
-	}
+	kit.Require(w.t, code == http.StatusOK && json.Unmarshal(body, &d) == nil, "digest of %s: %d %.500s", stream, code,
+		body)
 	return len(d.Generations)
 }

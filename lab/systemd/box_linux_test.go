@@ -46,22 +46,16 @@ func needBox(t *testing.T) {
 func newBox(t *testing.T) *box {
 	t.Helper()
 	needBox(t)
-	from, err := base()
-	must(t, err)
-	dir, err := os.MkdirTemp(filepath.Dir(from), "box-")
-	must(t, err)
+	from := kit.Try(base()).Must(t)
+	dir := kit.Try(os.MkdirTemp(filepath.Dir(from), "box-")).Must(t)
 	b := &box{t: t, root: filepath.Join(dir, "root")}
 	t.Cleanup(func() {
 		b.crash()
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
+		kit.Should(t, os.RemoveAll(dir))
 	})
-	if out, err := command("cp", "-a", "--reflink=auto", from, b.root).CombinedOutput(); err != nil {
-		t.Fatalf("copy the base: %v\n%s", err, out)
-	}
-	b.console, err = os.Create(filepath.Join(dir, "console"))
-	must(t, err)
+	out, err := command("cp", "-a", "--reflink=auto", from, b.root).CombinedOutput()
+	kit.Require(t, err == nil, "copy the base: %v\n%s", err, out)
+	b.console = kit.Try(os.Create(filepath.Join(dir, "console"))).Must(t)
 	t.Cleanup(func() { b.console.Close() })
 	return b
 }
@@ -160,9 +154,7 @@ func (b *box) down(limit time.Duration) int {
 	b.nspawn, b.leader = nil, 0
 	cmd := command("sh", "-c", sweep, b.name())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.t.Errorf("remove the cgroups of the box: %v\n%s", err, out)
-	}
+	kit.Err(b.t, "remove the cgroups of the box", nil)(cmd.CombinedOutput())
 	return status
 }
 

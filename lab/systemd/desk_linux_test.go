@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,11 +62,9 @@ func (d *desk) picture(file string) {
 		must(d.t, lines.Encode(e))
 	}
 	must(d.t, os.WriteFile(file+".cast", cast.Bytes(), 0o600))
-	if out, err := command("npx", "--yes", "svg-term-cli@2.1.1", "--in", file+".cast", "--out", file).CombinedOutput(); err != nil {
-		d.t.Fatalf("svg-term: %v\n%s", err, out)
-	}
-	drawn, err := os.ReadFile(file)
-	must(d.t, err)
+	out, err := command("npx", "--yes", "svg-term-cli@2.1.1", "--in", file+".cast", "--out", file).CombinedOutput()
+	kit.Require(d.t, err == nil, "svg-term: %v\n%s", err, out)
+	drawn := kit.Try(os.ReadFile(file)).Must(d.t)
 	still := fmt.Sprintf("<style>@media (prefers-reduced-motion:reduce){*{animation-play-state:paused!important;animation-delay:-%.1fs!important}}", d.at-reading/2)
 	must(d.t, os.WriteFile(file, bytes.Replace(drawn, []byte("<style>"), []byte(still), 1), 0o600))
 }
@@ -114,8 +113,7 @@ func (d *desk) read(seen *os.File, before int, answers []answer) {
 		}
 		if len(answers) > 0 && strings.Contains(d.all[before:], answers[0].question) {
 			before += strings.Index(d.all[before:], answers[0].question) + len(answers[0].question)
-			_, err := seen.WriteString(answers[0].typed)
-			must(d.t, err)
+			kit.Try(seen.WriteString(answers[0].typed)).Must(d.t)
 			answers = answers[1:]
 		}
 		if err != nil { // the last one who had the terminal open has ended
@@ -130,13 +128,10 @@ func (d *desk) read(seen *os.File, before int, answers []answer) {
 // terminal is a new one: the side that a person sees, and the one for programs.
 func (d *desk) terminal() (seen, tty *os.File) {
 	d.t.Helper()
-	seen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	must(d.t, err)
+	seen = kit.Try(os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)).Must(d.t)
 	must(d.t, unix.IoctlSetPointerInt(int(seen.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)
-	must(d.t, err)
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	must(d.t, err)
+	n := kit.Try(unix.IoctlGetUint32(int(seen.Fd()), unix.TIOCGPTN)).Must(d.t)
+	tty = kit.Try(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)).Must(d.t)
 	must(d.t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: deskColumns, Row: 40}))
 	return seen, tty
 }

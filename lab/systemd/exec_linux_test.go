@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,18 +54,15 @@ func (b *box) inside(stdin string, args []string) result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	err := cmd.Run()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		b.t.Fatalf("run %q: %v", args, err)
-	}
+	_, exited := errors.AsType[*exec.ExitError](err)
+	kit.Require(b.t, err == nil || exited, "run %q: %v", args, err)
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // ok ends the test unless the command succeeded, and returns what it printed.
 func (b *box) ok(r result) string {
 	b.t.Helper()
-	if r.code != 0 {
-		b.t.Fatal(r)
-	}
+	kit.Require(b.t, r.code == 0, "%v", r)
 	return r.stdout
 }
 
@@ -89,8 +87,7 @@ func (b *box) put(name, content string, mode os.FileMode) {
 // copyIn copies a file of the host.
 func (b *box) copyIn(from, name string) {
 	b.t.Helper()
-	content, err := os.ReadFile(from)
-	must(b.t, err)
+	content := kit.Try(os.ReadFile(from)).Must(b.t)
 	b.put(name, string(content), 0o644)
 }
 

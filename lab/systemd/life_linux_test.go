@@ -2,9 +2,9 @@ package systemd
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,9 +43,7 @@ func TestLife(t *testing.T) {
 
 	m.step("upgrade in place")
 	m.upgrade()
-	if now := m.past(); now != past {
-		t.Errorf("the server knows %s, at first it was %s", now, past)
-	}
+	kit.Equal(t, "the server knows of the past", m.past(), past)
 	m.verified()
 
 	m.step("uninstall")
@@ -62,9 +60,8 @@ func (m *machine) kill(signal string, limit time.Duration) {
 	restarts := m.state("--user", "ccship.service").restarts
 	m.ok(m.userDo("bash", "-c", fmt.Sprintf("kill %s %d", signal, before.PID)))
 	m.running(before.PID, limit)
-	if now := m.state("--user", "ccship.service").restarts; now == restarts {
-		m.t.Errorf("systemd counts %s restarts, as before", now)
-	}
+	now := m.state("--user", "ccship.service").restarts
+	kit.Check(m.t, now != restarts, "systemd counts %s restarts, as before", now)
 }
 
 // hang stops the daemon's every thread; the watchdog, here with a shorter time than the unit's, finds out.
@@ -72,9 +69,8 @@ func (m *machine) hang() {
 	m.t.Helper()
 	const dropIn = home + "/.config/systemd/user/ccship.service.d/watchdog.conf"
 	watchdog := m.ok(m.userDo("systemctl", "--user", "show", "--value", "--property=WatchdogUSec", "ccship.service"))
-	if v := strings.TrimSpace(watchdog); v == "0" || v == "infinity" {
-		m.t.Errorf("the unit's watchdog is %s", v)
-	}
+	v := strings.TrimSpace(watchdog)
+	kit.Check(m.t, v != "0" && v != "infinity", "the unit's watchdog is %s", v)
 	m.put(dropIn, "[Service]\nWatchdogSec=3\n", 0o644)
 	m.ok(m.userDo("systemctl", "--user", "daemon-reload"))
 	m.ok(m.userDo("systemctl", "--user", "restart", "ccship.service"))
@@ -128,50 +124,38 @@ func (m *machine) upgrade() {
 	before := m.status()
 	m.install(newer)
 	s := m.running(before.PID, 30*time.Second)
-	if before.Version == s.Version || !strings.Contains(s.Version, newer) {
-		m.t.Errorf("after the upgrade from %q the daemon says %q", before.Version, s.Version)
-	}
-	if version := m.ok(m.rootDo("ccship-server", "--version")); !strings.Contains(version, newer) {
-		m.t.Errorf("the server says %q", version)
-	}
+	kit.Check(m.t, before.Version != s.Version && strings.Contains(s.Version, newer),
+		"after the upgrade from %q the daemon says %q", before.Version, s.Version)
+	kit.Has(m.t, "the server says", m.ok(m.rootDo("ccship-server", "--version")), newer)
 	m.serverAnswers()
 	m.append(6)
 	m.delivered()
 	m.synced()
 	m.onlySent(6)
-	if s := m.state("", "ccship-server.service"); s.active != "active" {
-		m.t.Errorf("the server's unit is %+v", s)
-	}
+	kit.Equal(m.t, "the server's unit is", m.state("", "ccship-server.service").active, "active")
 }
 
 // uninstall leaves nothing that runs or would be started, then with --purge nothing of the user's either.
 func (m *machine) uninstall() {
 	m.t.Helper()
 	runtime := fmt.Sprintf("/proc/%d/root/run/user/%d", m.leader, userID)
-	if len(m.named(runtime)) == 0 {
-		m.t.Error("there is no socket that uninstall could leave")
-	}
+	kit.Check(m.t, len(m.named(runtime)) != 0, "there is no socket that uninstall could leave")
 	m.ok(m.userDo("ccship", "service", "uninstall"))
 	if s := m.state("--user", "ccship.service"); s.active != "inactive" || s.enabled == "enabled" {
 		m.t.Errorf("after uninstall the service is %+v", s)
 	}
-	if pids := m.processes("ccship"); len(pids) > 0 {
-		m.t.Errorf("after uninstall processes %v are there", pids)
-	}
+	pids := m.processes("ccship")
+	kit.Check(m.t, len(pids) <= 0, "after uninstall processes %v are there", pids)
 	var left []string
 	for _, dir := range []string{home + "/.config/systemd", runtime} {
 		left = append(left, m.named(dir)...)
 	}
-	if len(left) > 0 {
-		m.t.Errorf("uninstall leaves %q", left)
-	}
-	if !m.exists(home+"/.config/ccship/config.toml") || !m.exists(home+"/.local/state/ccship") {
-		m.t.Error("uninstall without --purge removes configuration or state")
-	}
+	kit.Check(m.t, len(left) <= 0, "uninstall leaves %q", left)
+	kit.Check(m.t, m.exists(home+"/.config/ccship/config.toml") && m.exists(home+"/.local/state/ccship"),
+		"uninstall without --purge removes configuration or state")
 	m.ok(m.userDo("ccship", "service", "uninstall", "--purge", "--yes"))
-	if left := m.named(home + "/.local"); len(left) > 0 {
-		m.t.Errorf("uninstall --purge leaves %q", left)
-	}
+	left = m.named(home + "/.local")
+	kit.Check(m.t, len(left) <= 0, "uninstall --purge leaves %q", left)
 	if got, err := os.ReadFile(filepath.Join(m.root, transcript)); err != nil || string(got) != string(m.text) {
 		m.t.Errorf("the transcript is no longer what Claude Code wrote (%v)", err)
 	}
@@ -181,19 +165,14 @@ func (m *machine) uninstall() {
 func (m *machine) purge() {
 	m.t.Helper()
 	m.ok(m.rootDo("apt-get", "purge", "--yes", "--quiet", "ccship", "ccship-server"))
-	if pids := append(m.processes("ccship"), m.processes("ccship-server")...); len(pids) > 0 {
-		m.t.Errorf("after the purge processes %v are there", pids)
-	}
+	pids := append(m.processes("ccship"), m.processes("ccship-server")...)
+	kit.Check(m.t, len(pids) <= 0, "after the purge processes %v are there", pids)
 	var left []string
 	for _, dir := range []string{"/usr", "/etc", "/var/lib"} {
 		left = append(left, m.named(dir)...)
 	}
-	if want := []string{"/var/lib/ccship-server"}; !slices.Equal(left, want) {
-		m.t.Errorf("the purge leaves %q, want %q", left, want)
-	}
-	if !m.exists("/var/lib/ccship-server/server.db") {
-		m.t.Error("the purge deletes the conversations")
-	}
+	kit.Equal(m.t, "the purge leaves", left, []string{"/var/lib/ccship-server"})
+	kit.Check(m.t, m.exists("/var/lib/ccship-server/server.db"), "the purge deletes the conversations")
 }
 
 // processes are those in the box with a name.

@@ -44,14 +44,10 @@ func newMachine(t *testing.T) *machine {
 	m.boot()
 	told := m.install(older)
 	for _, want := range []string{"ccship setup", "systemctl enable --now ccship-server"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("the packages do not say %q:\n%s", want, told)
-		}
+		kit.Has(t, "the packages do", told, want)
 	}
 	for _, unit := range []string{"ccship-server.service", "ccship@" + userName + ".service"} {
-		if state := m.state("", unit); state.active != "inactive" {
-			t.Errorf("%s is %s right after its installation", unit, state.active)
-		}
+		kit.Equal(t, unit+" right after its installation", m.state("", unit).active, "inactive")
 	}
 	m.key = strings.TrimSpace(m.ok(m.rootDo("runuser", "-u", "ccship-server", "--",
 		"ccship-server", "key", "create", "--name", userName, "--store", serverDB)))
@@ -84,10 +80,8 @@ func (m *machine) append(lines int) {
 	if !m.exists(transcript) {
 		m.put(transcript, "", 0o600)
 	}
-	f, err := os.OpenFile(filepath.Join(m.root, transcript), os.O_WRONLY|os.O_APPEND, 0)
-	must(m.t, err)
-	_, err = f.WriteString(b.String())
-	must(m.t, err)
+	f := kit.Try(os.OpenFile(filepath.Join(m.root, transcript), os.O_WRONLY|os.O_APPEND, 0)).Must(m.t)
+	kit.Try(f.WriteString(b.String())).Must(m.t)
 	must(m.t, f.Close())
 }
 
@@ -127,9 +121,8 @@ func (m *machine) delivered() {
 		_, got = m.get("/api/sessions/" + url.PathEscape(session) + "/raw")
 		return len(got) >= len(m.text)
 	})
-	if string(got) != string(m.text) {
-		m.t.Fatalf("the server has %d bytes, the transcript %d, and they differ", len(got), len(m.text))
-	}
+	kit.Require(m.t, string(got) == string(m.text), "the server has %d bytes, the transcript %d, and they differ",
+		len(got), len(m.text))
 }
 
 // past is what the server knows of the transcript's life: a new epoch or generation means that lines were sent again.
@@ -140,9 +133,8 @@ func (m *machine) past() string {
 		Machine, Epoch string
 		Generations    []struct{ Generation int64 }
 	}
-	if err := json.Unmarshal(body, &digest); code != http.StatusOK || err != nil || digest.Epoch == "" {
-		m.t.Fatalf("digest: %d %v\n%s", code, err, body)
-	}
+	err := json.Unmarshal(body, &digest)
+	kit.Require(m.t, code == http.StatusOK && err == nil && digest.Epoch != "", "digest: %d %v\n%s", code, err, body)
 	return fmt.Sprintf("machine %s, epoch %s, generations %v", digest.Machine, digest.Epoch, digest.Generations)
 }
 
@@ -159,12 +151,9 @@ func (m *machine) status() status {
 	m.t.Helper()
 	r := m.userDo("ccship", "status", "--json")
 	var s status
-	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil {
-		m.t.Fatalf("status: %v\n%s", err, r)
-	}
-	if s.Running != (r.code == 0) {
-		m.t.Errorf("status: running is %t, and exit %d", s.Running, r.code)
-	}
+	err := json.Unmarshal([]byte(r.stdout), &s)
+	kit.Require(m.t, err == nil, "status: %v\n%s", err, r)
+	kit.Equal(m.t, fmt.Sprint("running, with exit ", r.code), s.Running, r.code == 0)
 	return s
 }
 
@@ -250,8 +239,7 @@ var built = sync.OnceValues(func() (map[string]string, error) {
 // install lets dpkg install both programs, or upgrade them.
 func (b *box) install(version string) string {
 	b.t.Helper()
-	folders, err := built()
-	must(b.t, err)
+	folders := kit.Try(built()).Must(b.t)
 	args := []string{"dpkg", "--install"}
 	for _, program := range []string{"ccship", "ccship-server"} {
 		name := fmt.Sprintf("%s_%s_%s.deb", program, version, runtime.GOARCH)

@@ -1,6 +1,7 @@
 package systemd
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,9 +20,8 @@ func TestWithoutLinger(t *testing.T) {
 	m.step("login, setup and install")
 	m.logIn()
 	told := m.setUp()
-	if want := "loginctl enable-linger " + userName; !strings.Contains(told.stdout+told.stderr, want) {
-		t.Errorf("install does not say %q:\n%s", want, told)
-	}
+	want := "loginctl enable-linger " + userName
+	kit.Check(t, strings.Contains(told.stdout+told.stderr, want), "install does not say %q:\n%s", want, told)
 	m.running(0, 10*time.Second)
 	m.delivered()
 
@@ -48,9 +48,8 @@ func (m *machine) logOut() {
 	m.t.Helper()
 	m.ok(m.rootDo("systemctl", "stop", "session-of-"+userName))
 	m.eventually("the user's manager ends", 60*time.Second, func() bool { return m.state("", "user@1000.service").active == "inactive" })
-	if pids := m.processes("ccship"); len(pids) > 0 {
-		m.t.Errorf("after logout processes %v are there", pids)
-	}
+	pids := m.processes("ccship")
+	kit.Check(m.t, len(pids) <= 0, "after logout processes %v are there", pids)
 }
 
 // TestConfigMistake: systemd does not start again what can't work, and says why it failed.
@@ -68,9 +67,8 @@ func TestConfigMistake(t *testing.T) {
 		s = m.state("--user", "ccship.service")
 		return s.active == "failed" || s.sub == "auto-restart"
 	})
-	if s.sub != "failed" || s.status != "2" || s.restarts != "0" {
-		t.Errorf("with a bad configuration the service is %+v, want failed with status 2 and no restart", s)
-	}
+	kit.Check(t, s.sub == "failed" && s.status == "2" && s.restarts == "0",
+		"with a bad configuration the service is %+v, want failed with status 2 and no restart", s)
 	journal := m.ok(m.userDo("journalctl", "--user", "--unit=ccship.service", "--output=cat", "--no-pager"))
 	if !strings.Contains(journal, "server_url") {
 		t.Errorf("the journal does not say what is wrong:\n%s", lastLines(journal, 10))
@@ -88,21 +86,17 @@ func TestSystemInstance(t *testing.T) {
 	m := newMachine(t)
 	m.ok(m.userDo("ccship", "setup", "--server-url", serverURL, "--key-file", keyFile, "--no-install", "--yes"))
 	m.ok(m.rootDo("systemctl", "enable", "--quiet", "--now", "ccship@"+userName))
-	if s := m.state("", "ccship@"+userName+".service"); s.active != "active" {
-		t.Fatalf("the instance is %+v", s)
-	}
+	s := m.state("", "ccship@"+userName+".service")
+	kit.Require(t, s.active == "active", "the instance is %+v", s)
 	m.delivered()
 	m.reboot(func() { m.append(4) })
 	m.serverAnswers()
 	m.delivered()
 	m.ok(m.rootDo("apt-get", "purge", "--yes", "--quiet", "ccship"))
-	if pids := m.processes("ccship"); len(pids) > 0 {
-		t.Errorf("after the purge processes %v are there", pids)
-	}
+	pids := m.processes("ccship")
+	kit.Check(t, len(pids) <= 0, "after the purge processes %v are there", pids)
 	for _, left := range m.named("/etc") {
-		if !strings.Contains(left, "ccship-server") {
-			t.Errorf("the purge leaves %s", left)
-		}
+		kit.Has(t, "the purge leaves", left, "ccship-server")
 	}
 }
 
@@ -117,13 +111,11 @@ func TestUnits(t *testing.T) {
 		{"systemd-analyze", "verify", "--man=no", "ccship-server.service"},
 		{"systemd-analyze", "verify", "--man=no", "ccship@" + userName + ".service"},
 	} {
-		if r := m.rootDo(args...); r.code != 0 || r.stdout+r.stderr != "" {
-			t.Errorf("%q: %s", args, r)
-		}
+		r := m.rootDo(args...)
+		kit.Check(t, r.code == 0 && r.stdout+r.stderr == "", "%q: %s", args, r)
 	}
-	if r := m.userDo("systemd-analyze", "--user", "verify", "--man=no", "ccship.service"); r.code != 0 || r.stdout+r.stderr != "" {
-		t.Errorf("the user's unit: %s", r)
-	}
+	r := m.userDo("systemd-analyze", "--user", "verify", "--man=no", "ccship.service")
+	kit.Check(t, r.code == 0 && r.stdout+r.stderr == "", "the user's unit: %s", r)
 	for _, test := range []struct {
 		name  string
 		r     result
@@ -138,17 +130,13 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: no verdict\n%s", test.name, test.r)
 			continue
 		}
-		level, err := strconv.ParseFloat(found[1], 64)
-		must(t, err)
+		level := kit.Try(strconv.ParseFloat(found[1], 64)).Must(t)
 		t.Logf("%s: exposure %s, bound %g", test.name, found[1], test.bound)
-		if level > test.bound {
-			t.Errorf("%s is exposed at %g, above %g:\n%s", test.name, level, test.bound, test.r.stdout)
-		}
+		kit.Check(t, level <= test.bound, "%s is exposed at %g, above %g:\n%s", test.name, level, test.bound,
+			test.r.stdout)
 	}
-	if r := m.rootDo("dpkg", "--verify", "ccship", "ccship-server"); r.code != 0 || r.stdout != "" {
-		t.Errorf("dpkg finds changed files: %s", r)
-	}
-	if owner := m.ok(m.rootDo("stat", "-c", "%U %a", "/var/lib/ccship-server", "/var/lib/ccship-server/server.db")); owner != "ccship-server 700\nccship-server 600\n" {
-		t.Errorf("the server's folder and database are %q", owner)
-	}
+	r = m.rootDo("dpkg", "--verify", "ccship", "ccship-server")
+	kit.Check(t, r.code == 0 && r.stdout == "", "dpkg finds changed files: %s", r)
+	owner := m.ok(m.rootDo("stat", "-c", "%U %a", "/var/lib/ccship-server", "/var/lib/ccship-server/server.db"))
+	kit.Check(t, owner == "ccship-server 700\nccship-server 600\n", "the server's folder and database are %q", owner)
 }

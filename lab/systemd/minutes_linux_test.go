@@ -45,17 +45,13 @@ func TestFirstMinutes(t *testing.T) {
 	m.step("See them on the pages", 1, func() { seen = m.browse(link) })
 	m.step("Find one again", 0, func() { m.run("$", "ccship search off by one cent") })
 	id := regexp.MustCompile(`(?m)^  ([0-9a-f]{8})  shop`).FindStringSubmatch(m.since)
-	if id == nil || !strings.Contains(m.since, "off by one cent") {
-		t.Fatalf("the search does not find it:\n%s", m.since)
-	}
+	kit.Require(t, id != nil && strings.Contains(m.since, "off by one cent"), "the search does not find it:\n%s",
+		m.since)
 	m.step("Resume it", 0, func() { m.run("$", "ccship resume "+id[1]) })
-	if !strings.Contains(m.since, "claude in "+home+"/shop: --resume "+id[1]) {
-		t.Fatalf("Claude Code does not start with it:\n%s", m.since)
-	}
+	kit.Require(t, strings.Contains(m.since, "claude in "+home+"/shop: --resume "+id[1]),
+		"Claude Code does not start with it:\n%s", m.since)
 	m.step("See that it stays so", 0, func() { m.run("$", "ccship status") })
-	if !strings.Contains(m.since, "everything is on the server") {
-		t.Errorf("the status is\n%s", m.since)
-	}
+	kit.Has(t, "the status is", m.since, "everything is on the server")
 	if !strings.Contains(seen.List, "Fix the rounding of the cart total") || seen.Hits == 0 || !strings.Contains(seen.Resume, "claude --resume ") {
 		t.Errorf("the pages show %+v", seen)
 	}
@@ -92,15 +88,12 @@ func TestSecondMachine(t *testing.T) {
 		}
 		m.ok(m.userDo("mkdir", "shop"))
 		m.run("$", "cd shop && ccship resume --here "+id[1])
-		if !strings.Contains(m.since, "claude in "+home+"/shop: --resume "+id[1]) {
-			t.Errorf("Claude Code does not start with it on the second machine:\n%s", m.since)
-		}
+		kit.Has(t, "Claude Code does", m.since, "claude in "+home+"/shop: --resume "+id[1])
 	})
 	first.step("A second person", 2, func() {
 		m := join("ccship-server user add lee --role member && ccship-server key create --user lee --name lees-laptop")
-		if r := m.userDo("ccship", "search", "off by one cent"); strings.Contains(r.stdout, "shop") {
-			t.Errorf("a member finds what another person said: %s", r)
-		}
+		r := m.userDo("ccship", "search", "off by one cent")
+		kit.Check(t, !strings.Contains(r.stdout, "shop"), "a member finds what another person said: %s", r)
 	})
 	first.tell()
 }
@@ -113,8 +106,7 @@ func newcomer(t *testing.T, title string, beside *box, programs ...string) *minu
 	b.beside = beside
 	b.boot()
 	b.put("/usr/local/bin/claude", "#!/bin/sh\necho claude in $PWD: $*\n", 0o755)
-	folders, err := built()
-	must(t, err)
+	folders := kit.Try(built()).Must(t)
 	for _, program := range programs {
 		name := fmt.Sprintf("%s_%s_%s.deb", program, older, runtime.GOARCH)
 		b.copyIn(filepath.Join(folders[older], name), home+"/"+name)
@@ -140,9 +132,7 @@ func (m *minutes) tell() {
 	m.found.Add("seconds", "altogether", "", m.took.Seconds())
 	m.found.Add("decisions", "altogether", "", float64(m.keys))
 	m.found.Print(os.Stdout)
-	if m.keys > 6 {
-		m.t.Errorf("it takes %d decisions", m.keys)
-	}
+	kit.Check(m.t, m.keys <= 6, "it takes %d decisions", m.keys)
 }
 
 // write writes a month of conversations, of which Claude Code is about to delete two.
@@ -187,8 +177,6 @@ func (m *minutes) browse(link string) (seen browsed) {
 	if err == nil {
 		err = json.Unmarshal(out, &seen)
 	}
-	if err != nil {
-		m.t.Fatalf("browse: %v\n%s", err, out)
-	}
+	kit.Require(m.t, err == nil, "browse: %v\n%s", err, out)
 	return seen
 }

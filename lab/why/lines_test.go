@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -44,10 +45,7 @@ func (v *verbatim) session(t *testing.T, id string) {
 		return
 	}
 	v.read[id] = true
-	data, err := os.ReadFile(filepath.Join(v.folder, id+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := kit.Try(os.ReadFile(filepath.Join(v.folder, id+".jsonl"))).Must(t)
 	type input struct {
 		File   string `json:"file_path"`
 		Before string `json:"old_string"`

@@ -26,9 +26,8 @@ type rivals struct {
 func newRivals(t *testing.T, repo, home string) *rivals {
 	r := &rivals{repo: repo, home: home, deja: kit.Setting("deja", ""), entire: kit.Setting("entire", ""), known: map[string][]string{}}
 	if r.deja != "" {
-		if out, err := r.command(t, r.deja, "index").CombinedOutput(); err != nil {
-			t.Fatalf("deja index: %v\n%s", err, out)
-		}
+		out, err := r.command(t, r.deja, "index").CombinedOutput()
+		kit.Require(t, err == nil, "deja index: %v\n%s", err, out)
 	}
 	return r
 }

@@ -54,18 +54,12 @@ func TestWhy(t *testing.T) {
 		if len(fields) != 4 {
 			continue
 		}
-		f, err := git.Facts(t.Context(), fields[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := kit.Try(git.Facts(t.Context(), fields[0])).Must(t)
 		commits, rows = append(commits, f.Commit), append(rows, fields)
 	}
 	l := &library.Library{Roots: []string{roots}, Machine: "m"}
 	began := time.Now()
-	written, err := l.Written(commits, func(string, string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	written := kit.Try(l.Written(commits, func(string, string) string { return "" })).Must(t)
 	t.Logf("| transcripts are read in | %.1f s |", time.Since(began).Seconds())
 	users := map[string]bool{}
 	for _, r := range rows {
@@ -143,9 +137,7 @@ var dated = regexp.MustCompile(`^\d{4}-\d\d-\d\d-`)
 // transcripts writes the longest transcript of each session to a folder.
 func transcripts(t *testing.T, repo, folder string) *truth {
 	t.Helper()
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(folder, 0o700))
 	k := &truth{sessions: map[string][]string{}, agents: map[string]string{}, lost: map[string]bool{}}
 	files := map[string]string{}
 	for _, l := range strings.Split(gitIn(t, repo, "ls-tree", "-r", "entire/checkpoints/v1"), "\n") {
@@ -179,9 +171,7 @@ func transcripts(t *testing.T, repo, folder string) *truth {
 		}
 		if len(text) > length[id] {
 			length[id], k.agents[id] = len(text), m.Agent
-			if err := os.WriteFile(filepath.Join(folder, id+".jsonl"), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(filepath.Join(folder, id+".jsonl"), text, 0o600))
 		}
 	}
 	return k

@@ -8,6 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/corpus"
 )
 
@@ -15,19 +16,14 @@ const size = 12_000_000
 
 func source(t *testing.T) *corpus.Source {
 	t.Helper()
-	src, err := corpus.Standard()
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := kit.Try(corpus.Standard()).Must(t)
 	return src
 }
 
 // TestShape holds invented conversations to what was counted in real ones.
 func TestShape(t *testing.T) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Require(t, err == nil, "%v", err)
 	got := measure(corpus.Plan{Seed: 1, Bytes: size}.Sessions(), source(t),
 		func(dst, raw []byte) []byte { return encoder.EncodeAll(raw, dst) })
 	for _, c := range []struct {
@@ -41,9 +37,7 @@ func TestShape(t *testing.T) {
 		{"bytes of thinking", got.Share["assistant/thinking"], .06, .17},
 		{"compressed", got.PackedToRaw, .17, .30},
 	} {
-		if c.got < c.low || c.got > c.high {
-			t.Errorf("%s %g, want %g to %g", c.what, c.got, c.low, c.high)
-		}
+		kit.Check(t, c.got >= c.low && c.got <= c.high, "%s %g, want %g to %g", c.what, c.got, c.low, c.high)
 	}
 }
 
@@ -51,18 +45,13 @@ func TestShape(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	const text = `{"uuid":"0a1b2c3d"}` + "\nno JSON\n"
-	if err := os.WriteFile(dir+"/one.jsonl", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(dir+"/one.jsonl", []byte(text), 0o600))
 	all, err := corpus.Plan{Seed: 1}.Folder(dir)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%d sessions, %v", len(all), err)
-	}
+	kit.Require(t, err == nil && len(all) == 1, "%d sessions, %v", len(all), err)
 	lines, bytes, err := corpus.Write(to, all, nil)
 	got, e := os.ReadFile(to + "/" + all[0].Path)
-	if err != nil || e != nil || lines != 2 || bytes != int64(len(text)) || string(got) != text {
-		t.Errorf("%d lines, %d bytes, %q, %v %v", lines, bytes, got, err, e)
-	}
+	kit.Check(t, err == nil && e == nil && lines == 2 && bytes == int64(len(text)) && string(got) == text,
+		"%d lines, %d bytes, %q, %v %v", lines, bytes, got, err, e)
 }
 
 // shape is what matters to a store about lines: how long they are, what they are, and how far they can be compressed.

@@ -77,10 +77,8 @@ func daemon(p *place) *exec.Cmd {
 // configured is a program with a file of setups.
 func configured(setup string, args func(p *place, file string) []string) func(p *place) *exec.Cmd {
 	return func(p *place) *exec.Cmd {
-		text, err := os.ReadFile(filepath.Join("setups", setup))
-		kit.Must(p.t, err)
-		at, err := url.Parse(p.sink.URL)
-		kit.Must(p.t, err)
+		text := kit.Try(os.ReadFile(filepath.Join("setups", setup))).Must(p.t)
+		at := kit.Try(url.Parse(p.sink.URL)).Must(p.t)
 		filled := strings.NewReplacer("{{PROJECTS}}", p.projects, "{{STATE}}", p.state, "{{URL}}", p.sink.URL,
 			"{{HOST}}", at.Hostname(), "{{PORT}}", at.Port()).Replace(string(text))
 		file := filepath.Join(p.state, setup)

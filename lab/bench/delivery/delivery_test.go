@@ -171,9 +171,7 @@ func (w *world) appended(t *testing.T, s *table.Table, c *contestant) {
 // failOurs fails the test when it is ccship that cannot do something; others are only not measured.
 func failOurs(t *testing.T, c *contestant, why string) {
 	t.Helper()
-	if c.name == ccship {
-		t.Error(why)
-	}
+	kit.Check(t, c.name != ccship, "%v", why)
 }
 
 // say shows progress.

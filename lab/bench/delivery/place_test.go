@@ -32,8 +32,7 @@ type place struct {
 // newPlace makes a place. The contestant reads the transcripts of a folder; "": an empty one.
 func newPlace(t *testing.T, c *contestant, projects string) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "p")
-	kit.Must(t, err)
+	dir := kit.Try(os.MkdirTemp(kit.Workshop(), "p")).Must(t)
 	p := &place{t: t, c: c, dir: dir, projects: projects, state: filepath.Join(dir, "state"), sink: sink.New(),
 		ever: map[string]bool{}}
 	if projects == "" {
@@ -69,8 +68,7 @@ func (p *place) cpu() time.Duration {
 	if p.proc == nil {
 		return p.spent
 	}
-	u, err := gauge.Tree(p.proc.Cmd.Process.Pid)
-	kit.Must(p.t, err)
+	u := kit.Try(gauge.Tree(p.proc.Cmd.Process.Pid)).Must(p.t)
 	return p.spent + u.CPU
 }
 

@@ -117,9 +117,7 @@ func (x probe) count(t *testing.T, c *contestant) (lost, again, wrong int, ok bo
 	x.do(p, path)
 	p.calm(4 * time.Second)
 	lost, again, wrong = p.sink.Compare(p.ever)
-	if c.name == ccship && lost+wrong > 0 {
-		t.Errorf("%d lines are lost, %d are wrong", lost, wrong)
-	}
+	kit.Check(t, c.name != ccship || lost+wrong <= 0, "%d lines are lost, %d are wrong", lost, wrong)
 	p.kill()
 	return lost, again, wrong, true
 }
@@ -127,8 +125,7 @@ func (x probe) count(t *testing.T, c *contestant) (lost, again, wrong int, ok bo
 // TestProbeSees: a contestant that sends everything anew at each call sends lines again, and one that is never called
 // loses them.
 func TestProbeSees(t *testing.T) {
-	self, err := os.Executable()
-	kit.Must(t, err)
+	self := kit.Try(os.Executable()).Must(t)
 	calls := 0
 	forgetful := &contestant{name: "test", program: self, deliver: func(p *place) error {
 		if calls++; calls > 1 {
@@ -184,8 +181,7 @@ func still(pid int) bool {
 
 func firstLines(p *place, path string, n int) []byte {
 	p.t.Helper()
-	text, err := os.ReadFile(path)
-	kit.Must(p.t, err)
+	text := kit.Try(os.ReadFile(path)).Must(p.t)
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	return bytes.Join(lines[:min(n, len(lines))], nil)
 }

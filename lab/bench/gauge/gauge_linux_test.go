@@ -5,15 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/gauge"
 )
 
 // TestTreeNeverFalls: while children start and end, what all have used only grows.
 func TestTreeNeverFalls(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `n=0; while [ $n -lt 40 ]; do n=$((n+1)); (i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done) & wait; done`)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var last gauge.Use
@@ -24,12 +23,8 @@ func TestTreeNeverFalls(t *testing.T) {
 			break
 		}
 		const rounding = 20 * time.Millisecond // of the time of children that have ended
-		if now.CPU < last.CPU-rounding {
-			t.Errorf("reading %d: %s after %s", readings, now.CPU, last.CPU)
-		}
+		kit.Check(t, now.CPU >= last.CPU-rounding, "reading %d: %s after %s", readings, now.CPU, last.CPU)
 		last = now
 	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, <-ended)
 }

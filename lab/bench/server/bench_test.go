@@ -43,8 +43,7 @@ func newWorld(t *testing.T) *world {
 		sizes, w.daemons, w.seconds, w.pages = "0.02", []int{20}, 5, []int{2}
 	}
 	for word := range strings.SplitSeq(kit.Setting("sizes", sizes), ",") {
-		size, err := strconv.ParseFloat(word, 64)
-		kit.Must(t, err)
+		size := kit.Try(strconv.ParseFloat(word, 64)).Must(t)
 		w.sizes = append(w.sizes, size)
 	}
 	var err error
@@ -66,8 +65,7 @@ func (w *world) sessions(t *testing.T, size float64) (corpus.Plan, []corpus.Sess
 	if w.folder == "" {
 		return plan, plan.Sessions()
 	}
-	all, err := plan.Folder(w.folder)
-	kit.Must(t, err)
+	all := kit.Try(plan.Folder(w.folder)).Must(t)
 	return plan, all
 }
 

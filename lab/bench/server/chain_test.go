@@ -106,8 +106,7 @@ func (m *machine) ship() {
 // cpu is the processor time of the daemon.
 func (m *machine) cpu() time.Duration {
 	m.b.t.Helper()
-	u, err := gauge.Tree(m.d.Cmd.Process.Pid)
-	kit.Must(m.b.t, err)
+	u := kit.Try(gauge.Tree(m.d.Cmd.Process.Pid)).Must(m.b.t)
 	return u.CPU
 }
 

@@ -54,17 +54,14 @@ func (l *lite) size() (n int64) {
 
 func (l *lite) open() *sql.DB {
 	l.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+url.PathEscape(l.file)+"?_pragma=busy_timeout(60000)")
-	kit.Must(l.t, err)
-	return db
+	return kit.Try(sql.Open("sqlite", "file:"+url.PathEscape(l.file)+"?_pragma=busy_timeout(60000)")).Must(l.t)
 }
 
 func (l *lite) exec(statement string) {
 	l.t.Helper()
 	db := l.open()
 	defer db.Close()
-	_, err := db.ExecContext(context.Background(), statement)
-	kit.Must(l.t, err)
+	kit.Try(db.ExecContext(context.Background(), statement)).Must(l.t)
 }
 
 func (l *lite) flush() { l.exec("PRAGMA wal_checkpoint(PASSIVE)") }
@@ -73,9 +70,8 @@ func (l *lite) share() (search, total int64) {
 	l.t.Helper()
 	db := l.open()
 	defer db.Close()
-	rows, err := db.QueryContext(context.Background(), `SELECT coalesce(m.tbl_name, s.name), sum(s.pgsize)
-		FROM dbstat AS s LEFT JOIN sqlite_schema AS m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1`)
-	kit.Must(l.t, err)
+	rows := kit.Try(db.QueryContext(context.Background(), `SELECT coalesce(m.tbl_name, s.name), sum(s.pgsize)
+		FROM dbstat AS s LEFT JOIN sqlite_schema AS m ON m.name = s.name WHERE s.aggregate = 1 GROUP BY 1`)).Must(l.t)
 	defer rows.Close()
 	for rows.Next() {
 		var name string
@@ -104,8 +100,7 @@ func newElephant(t *testing.T) *elephant {
 	e := &elephant{t: t, cluster: pgtest.New(t, pgtest.Settings{"shared_buffers = 1GB", "max_wal_size = 4GB",
 		"min_wal_size = 2560MB", "effective_cache_size = 4GB", "random_page_cost = 1.1", "work_mem = 16MB"})}
 	e.url = e.cluster.Database(t)
-	u, err := url.Parse(e.url)
-	kit.Must(t, err)
+	u := kit.Try(url.Parse(e.url)).Must(t)
 	e.name = strings.TrimPrefix(u.Path, "/")
 	return e
 }
@@ -113,8 +108,7 @@ func newElephant(t *testing.T) *elephant {
 func (e *elephant) store() string { return e.url }
 func (e *elephant) size() (n int64) {
 	e.t.Helper()
-	_, err := fmt.Sscan(e.cluster.Exec(e.t, e.name, "SELECT pg_database_size(current_database())"), &n)
-	kit.Must(e.t, err)
+	kit.Try(fmt.Sscan(e.cluster.Exec(e.t, e.name, "SELECT pg_database_size(current_database())"), &n)).Must(e.t)
 	return n
 }
 
@@ -134,9 +128,7 @@ func (e *elephant) worn(raw int64) {
 
 func (e *elephant) use() gauge.Use {
 	e.t.Helper()
-	u, err := gauge.Tree(e.cluster.PID())
-	kit.Must(e.t, err)
-	return u
+	return kit.Try(gauge.Tree(e.cluster.PID())).Must(e.t)
 }
 
 // share counts what has the name of a partition's table as that.
@@ -147,8 +139,7 @@ func (e *elephant) share() (search, total int64) {
 	for line := range strings.Lines(out) {
 		var name string
 		var bytes int64
-		_, err := fmt.Sscan(line, &name, &bytes)
-		kit.Must(e.t, err)
+		kit.Try(fmt.Sscan(line, &name, &bytes)).Must(e.t)
 		if total += bytes; searching.MatchString(name) {
 			search += bytes
 		}

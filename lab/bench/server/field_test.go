@@ -156,11 +156,9 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 		return err == nil
 	})
 	f.Add(field, "first page with its scripts", weigh(d.t, client)/1000, "kB")
-	before, err := gauge.Tree(p.Cmd.Process.Pid)
-	kit.Must(d.t, err)
+	before := kit.Try(gauge.Tree(p.Cmd.Process.Pid)).Must(d.t)
 	kit.Pass(f.w.idle())
-	after, err := gauge.Tree(p.Cmd.Process.Pid)
-	kit.Must(d.t, err)
+	after := kit.Try(gauge.Tree(p.Cmd.Process.Pid)).Must(d.t)
 	f.Add(field, "idle", percent(after.CPU-before.CPU, f.w.idle()), "% of a core")
 }
 
@@ -186,9 +184,7 @@ func percent(used, of time.Duration) float64 { return 100 * used.Seconds() / of.
 
 func home(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(kit.Workshop(), "h")
-	kit.Must(t, err)
-	return dir
+	return kit.Try(os.MkdirTemp(kit.Workshop(), "h")).Must(t)
 }
 
 func (d *desktop) command(args ...string) *exec.Cmd {
@@ -201,8 +197,7 @@ func (d *desktop) command(args ...string) *exec.Cmd {
 func (d *desktop) run(args ...string) []byte {
 	d.t.Helper()
 	cmd := d.command(args...)
-	out, err := cmd.Output()
-	kit.Must(d.t, err)
+	out := kit.Try(cmd.Output()).Must(d.t)
 	d.spent += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return out
 }
@@ -260,12 +255,10 @@ var assets = regexp.MustCompile(`(?:src|href)="(/[^"]+\.(?:js|css)[^"]*)"`)
 // weigh is what the first page and the scripts and styles that it names have, in bytes. What scripts load is not in it.
 func weigh(t *testing.T, client *load.Client) float64 {
 	t.Helper()
-	page, err := client.Get(context.Background(), "/")
-	kit.Must(t, err)
+	page := kit.Try(client.Get(context.Background(), "/")).Must(t)
 	total := len(page)
 	for _, asset := range assets.FindAllStringSubmatch(string(page), -1) {
-		text, err := client.Get(context.Background(), asset[1])
-		kit.Must(t, err)
+		text := kit.Try(client.Get(context.Background(), asset[1])).Must(t)
 		total += len(text)
 	}
 	return float64(total)

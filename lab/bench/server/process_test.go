@@ -89,8 +89,7 @@ func (b *bench) stop() {
 // server is what all processes of the server have used so far.
 func (b *bench) server() gauge.Use {
 	b.t.Helper()
-	u, err := gauge.Tree(b.proc.Cmd.Process.Pid)
-	kit.Must(b.t, err)
+	u := kit.Try(gauge.Tree(b.proc.Cmd.Process.Pid)).Must(b.t)
 	return b.spent.Add(u)
 }
 
@@ -101,8 +100,7 @@ func (b *bench) use() gauge.Use { return b.server().Add(b.db.use()) }
 func (b *bench) users(n int) {
 	b.t.Helper()
 	for i := len(b.members); i < n; i++ {
-		key, err := b.owner.AddUser(context.Background(), fmt.Sprintf("user%d", i))
-		kit.Must(b.t, err)
+		key := kit.Try(b.owner.AddUser(context.Background(), fmt.Sprintf("user%d", i))).Must(b.t)
 		b.keys = append(b.keys, key)
 		b.members = append(b.members, b.owner.As(key))
 	}
@@ -150,8 +148,7 @@ func (b *bench) quiet() {
 
 // TestSenderIsWhole: what the sender sends, a real server stores byte for byte, rewinds included, and figures are there.
 func TestSenderIsWhole(t *testing.T) {
-	src, err := corpus.Standard()
-	kit.Must(t, err)
+	src := kit.Try(corpus.Standard()).Must(t)
 	b := newBench(t, &world{source: src}, kit.Program(t, "ccship-server"), "SQLite")
 	b.users(2)
 	all := corpus.Plan{Seed: 3, Bytes: 1_500_000, Owners: 2}.Sessions()
@@ -163,19 +160,15 @@ func TestSenderIsWhole(t *testing.T) {
 			view = append(view[:chunk.RewoundTo:chunk.RewoundTo], chunk.Lines...)
 			at := fmt.Sprintf("/api/sessions/%s/raw?generation=%d", url.PathEscape(s.ID), chunk.Generation)
 			got, err := b.user(s.Owner).Get(context.Background(), at)
-			if err != nil || string(got) != strings.Join(view, "\n")+"\n" {
-				t.Errorf("%s, generation %d: %d bytes, %v", s.ID, chunk.Generation, len(got), err)
-			}
+			kit.Check(t, err == nil && string(got) == strings.Join(view, "\n")+"\n", "%s, generation %d: %d bytes, %v", s.ID,
+				chunk.Generation, len(got), err)
 		}
 	}
 	b.derived()
-	if used := b.use(); used.CPU <= 0 || used.RSS <= 0 {
-		t.Errorf("the server used %+v", used)
-	}
+	used := b.use()
+	kit.Check(t, used.CPU > 0 && used.RSS > 0, "the server used %+v", used)
 	text, err := b.user(0).Get(context.Background(), "/api/search?q="+corpus.RareWord)
-	if err != nil || !bytes.Contains(text, []byte(corpus.RareWord)) {
-		t.Errorf("the planted word is not found: %v", err)
-	}
+	kit.Check(t, err == nil && bytes.Contains(text, []byte(corpus.RareWord)), "the planted word is not found: %v", err)
 	b.stop()
 	if search, total := b.db.share(); search <= 0 || total < search || total > 4*b.db.size() {
 		t.Errorf("%d of %d bytes are there to search, the file has %d", search, total, b.db.size())

@@ -130,8 +130,7 @@ func (w *world) forgetful(t *testing.T) (all []remembered) {
 	if w.folder == "" {
 		t.Skip("name a folder of transcripts: folder=DIR")
 	}
-	sessions, err := corpus.Plan{Seed: 1, Owners: 1}.Folder(w.folder)
-	kit.Must(t, err)
+	sessions := kit.Try(corpus.Plan{Seed: 1, Owners: 1}.Folder(w.folder)).Must(t)
 	seen := map[string]bool{}
 	for _, s := range sessions {
 		whole := []byte(strings.Join(s.Chunks(nil)[0].Lines, "\n"))

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/sink"
 )
 
@@ -55,10 +56,7 @@ func compare(t *testing.T, s *sink.Sink, path string, ever map[string]bool, lost
 func post(t *testing.T, url, body string) {
 	t.Helper()
 	answer, err := http.Post(url, "application/octet-stream", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s answers %d, %v", url, answer.StatusCode, err)
-	}
+	kit.Require(t, err == nil, "%v", err)
+	err = answer.Body.Close()
+	kit.Require(t, err == nil && answer.StatusCode == http.StatusOK, "%s answers %d, %v", url, answer.StatusCode, err)
 }

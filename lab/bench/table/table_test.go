@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/lab/bench/table"
 )
 
@@ -20,7 +21,5 @@ func TestPrint(t *testing.T) {
 	one.Print(&b)
 	want := "\n## Import\n\nAll of it.\n\n| | we | they | wanted |\n|---|---|---|---|\n" +
 		"| CPU | 2 s [1–4] | – | ≤ 3 |\n| lost | – | 1 |  |\n\nnot installed: Vector\n"
-	if b.String() != want {
-		t.Errorf("got %s", b.String())
-	}
+	kit.Equal(t, "got", b.String(), want)
 }
