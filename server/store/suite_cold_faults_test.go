@@ -121,6 +121,27 @@ func (s suite) coldDown(t *testing.T) {
 	kit.Check(t, len(found) <= 0, "after it is back: %q", found)
 }
 
+// coldPast: a prompt history that can't be read fails no search that finds none of its sessions.
+func (s suite) coldPast(t *testing.T) {
+	st, dir := s.onFolder(t, store.Opening{})
+	h := object(0, fmt.Sprintf(`{"display":"an alpaca","timestamp":%d,"project":"/p","sessionId":"gone"}`, start.UnixMilli()))
+	put(t, st, batch("history~m", h))
+	cool(t, st)
+	put(t, st, batch("s", object(0, says("prompt", "fix the llama"))))
+	for name, task := range lease(t, st) {
+		l := object(0, says("prompt", "fix the llama"))
+		if name != "s" {
+			l = h
+		}
+		save(t, st, task, server.Derivation{Texts: said(l, start)})
+	}
+	st = s.reopen(t, st)
+	kit.Must(t, os.Rename(dir, dir+".away"))
+	kit.Must(t, os.WriteFile(dir, nil, 0o600))
+	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("llama -alpaca", start.Add(time.Hour)), Limit: 3, Each: 3})
+	kit.Check(t, err == nil && len(r.List) == 1 && r.List[0].SessionID == "s", "%+v, %v", r.List, err)
+}
+
 // coldDamage: an object that is lost or changed is named, by the lines in it.
 func (s suite) coldDamage(t *testing.T) {
 	t.Run("while it is moved", s.coldReadBack)

@@ -248,9 +248,13 @@ func (r *ranking) addGone(ctx context.Context) error {
 
 // excludePast leaves out sessions that only a history has by prompts with excluded words.
 func (r *ranking) excludePast(ctx context.Context) error {
+	found := map[int64]bool{} // histories that have one
+	for _, g := range r.groups {
+		found[g.main.id] = found[g.main.id] || g.gone != ""
+	}
 	wanted := map[turnID][]int64{} // lines of each generation
 	for _, t := range r.history {
-		if id := t.turnID; r.excludes(t.in) {
+		if id := t.turnID; found[id.stream] && r.excludes(t.in) {
 			id.line = 0
 			wanted[id] = append(wanted[id], t.line)
 		}
