@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
@@ -38,4 +39,32 @@ func (s suite) pastPrompts(t *testing.T) {
 	if len(got) != 2 || !strings.Contains(got["history of history~m"], "swept") || got["prompt of stored"] == "" {
 		t.Errorf("found: %q", got)
 	}
+}
+
+// pastPages: sessions that one prompt history has of one moment stand in one order, so that pages show each once.
+func (s suite) pastPages(t *testing.T) {
+	st := s.open(t)
+	h := batch("history~m")
+	for i := range int64(8) {
+		h.Lines = append(h.Lines, object(i, fmt.Sprintf(`{"display":"fix rounding","timestamp":%d,"project":"/p","sessionId":"s-%d"}`,
+			start.UnixMilli(), i)))
+	}
+	h.Head.EndLine = 8
+	put(t, st, h)
+	for _, task := range lease(t, st) {
+		var d server.Derivation
+		for _, l := range h.Lines {
+			text := said(l, start)
+			text[0].Turn = l.Index
+			d.Texts = append(d.Texts, text...)
+		}
+		save(t, st, task, d)
+	}
+	got, next := map[string]bool{}, ""
+	for range 8 {
+		r := kit.Try(st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("rounding", start.Add(time.Hour)),
+			Limit: 1, Each: 1, After: next})).Must(t)
+		got[r.List[0].Gone], next = true, r.Next
+	}
+	kit.Equal(t, "sessions on 8 pages", len(got), 8)
 }

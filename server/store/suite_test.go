@@ -83,7 +83,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"Moments": s.moments, "Edits": s.edits, "EditsGone": s.editsGone, "Commits": s.commits, "Marks": s.marks, "ShareLinks": s.shareLinks, "HasMany": s.hasMany, "OverKeys": s.overKeys, "QuotaRows": s.quotaRows, "Repositories": s.repositories, "SavedViews": s.savedViews, "Tops": s.tops,
 		"Search": s.search, "Rank": s.rank, "RankShows": s.rankShows, "RankScopes": s.rankScopes, "RankPast": s.rankPast, "RankStates": s.rankStates, "RankBound": s.rankBound, "Inert": s.inert, "SearchFilters": s.searchFilters, "SearchPages": s.searchPages, "Crowd": s.crowd,
 		"Calls": s.calls, "Snippets": s.snippets, "Superseded": s.superseded, "Rederived": s.rederived,
-		"Once": s.once, "Copies": s.copies, "PastPrompts": s.pastPrompts, "UsageSums": s.usageSums, "ProjectSums": s.projectSums, "Uncounted": s.uncounted, "CopiedFrom": s.copiedFrom, "Usage": s.usage, "UsageContexts": s.usageContexts, "AnswerDay": s.answerDay, "Forget": s.forget, "ForgetMeanwhile": s.forgetMeanwhile,
+		"Once": s.once, "Copies": s.copies, "PastPrompts": s.pastPrompts, "PastPages": s.pastPages, "UsageSums": s.usageSums, "ProjectSums": s.projectSums, "Uncounted": s.uncounted, "CopiedFrom": s.copiedFrom, "Usage": s.usage, "UsageContexts": s.usageContexts, "AnswerDay": s.answerDay, "Forget": s.forget, "ForgetMeanwhile": s.forgetMeanwhile,
 		"Checkpoints": s.checkpoints, "CheckpointPages": s.checkpointPages, "Documents": s.documents, "DocumentOrder": s.documentOrder,
 		"DocumentEpochs": s.documentEpochs, "ManyVersions": s.manyVersions, "DocumentNames": s.documentNames,
 		"ArtifactsFirst": s.artifactsFirst, "ArtifactScopes": s.artifactScopes, "LinkRequests": s.linkRequests, "ManyLinkRequests": s.manyLinkRequests,

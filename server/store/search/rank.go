@@ -176,7 +176,7 @@ func (r *ranking) sorted() []*group {
 	}
 	slices.SortFunc(list, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.time, a.time), cmp.Compare(b.main.active, a.main.active),
-			cmp.Compare(b.main.id, a.main.id))
+			cmp.Compare(b.main.id, a.main.id), cmp.Compare(a.gone, b.gone))
 	})
 	return distinctCopies(list)
 }

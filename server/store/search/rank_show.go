@@ -219,7 +219,8 @@ func (r *ranking) addGone(ctx context.Context) error {
 		r.scoreTurn(t)
 	}
 	slices.SortFunc(r.history, func(a, b *turn) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.time, a.time))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.time, a.time), cmp.Compare(b.stream, a.stream),
+			cmp.Compare(b.line, a.line))
 	})
 	s := r.x.search(r.scope, server.SearchQuery{})
 	s.d = r.d
