@@ -176,6 +176,23 @@ func TestRestoreTrustsNobody(t *testing.T) {
 	}
 }
 
+// TestOwnNames takes the names that files have on disk, also those that look like a copy's or are escaped on the wire.
+func TestOwnNames(t *testing.T) {
+	for _, x := range []remote.Session{
+		{SessionID: one, Path: "-p/" + one + ".jsonl"},
+		{SessionID: one + "~2", Path: "-p/" + one + ".jsonl"},
+		{SessionID: "notes~1", Path: "-p/notes~1.jsonl"},
+		{SessionID: "notes~1~2", Path: "-q/notes~1.jsonl"},
+		{SessionID: "notes~1/agent-a", Parent: "notes~1", Path: "-p/notes~1/subagents/agent-a.jsonl"},
+		{SessionID: "50%25", Path: "-p/50%.jsonl"},
+		{SessionID: "50%25", Path: "-p/50%25.jsonl"},
+		{SessionID: "50%25/agent-a", Parent: "50%25", Path: "-p/50%/subagents/agent-a.jsonl"},
+	} {
+		_, err := below(t.TempDir(), &x)
+		kit.Check(t, err == nil, "%s at %s: %v", x.SessionID, x.Path, err)
+	}
+}
+
 // TestRestoreBesideAnother moves a different file aside, keeps an equal one, and never replaces a named one by itself.
 func TestRestoreBesideAnother(t *testing.T) {
 	path := "-p/" + one + ".jsonl"

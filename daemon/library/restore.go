@@ -182,12 +182,17 @@ func below(root string, s *remote.Session) (string, error) {
 }
 
 // calledAfter reports whether a path is a session's by its name, or for an agent's transcript lies in the folder of its
-// session or directly in a project folder.
+// session or directly in a project folder. A number behind "~" may count copies, or belong to the file's own name; and
+// a file that resume makes is called after the escaped name.
 func calledAfter(parts []string, s *remote.Session) bool {
-	_, name := path.Split(transcript.WithoutCopy(s.SessionID))
+	called := func(part, name string) bool {
+		names := []string{name, transcript.WithoutCopy(name)}
+		return slices.Contains(names, part) || slices.Contains(names, transcript.EscapeName(part))
+	}
+	_, name := path.Split(s.SessionID)
 	stem := strings.TrimSuffix(parts[len(parts)-1], ".jsonl")
-	folder := len(parts) == 2 || slices.Contains(parts, transcript.WithoutCopy(s.Parent))
-	return transcript.EscapeName(stem) == name && (s.Parent == "" || strings.HasPrefix(stem, "agent-") && folder)
+	folder := len(parts) == 2 || slices.ContainsFunc(parts, func(part string) bool { return called(part, s.Parent) })
+	return called(stem, name) && (s.Parent == "" || strings.HasPrefix(stem, "agent-") && folder)
 }
 
 // putBack writes one file and returns its generation.
