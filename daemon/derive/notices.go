@@ -95,7 +95,8 @@ func (n *notices) due(h *handOver) bool {
 	case h.prints == 0:
 		return true
 	}
-	return h.prints == 1 && h.answers >= againAnswers && time.Since(h.printedAt) >= n.againAfter
+	// A clock that was ahead at the time holds a notice up no longer than one that was right.
+	return h.prints == 1 && h.answers >= againAnswers && time.Since(h.printedAt).Abs() >= n.againAfter
 }
 
 // held returns a session's notices that are due, oldest first. The caller holds mu.

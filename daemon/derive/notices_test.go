@@ -178,3 +178,13 @@ func TestNoticeText(t *testing.T) {
 	}
 	kit.Equal(t, "nothing", noticeText("en", nil), "")
 }
+
+// TestDueAfterClockAhead prints a notice again whose first print bears a time that has not come.
+func TestDueAfterClockAhead(t *testing.T) {
+	n := &notices{againAfter: time.Hour}
+	for ahead, due := range map[time.Duration]bool{365 * 24 * time.Hour: true, -2 * time.Hour: true, 0: false} {
+		h := (&listener{handed: map[uint64]*handOver{}}).of(&projection.Notice{Printed: time.Now().Add(ahead).UnixMilli()})
+		h.answers = againAnswers
+		kit.Check(t, n.due(h) == due, "printed %s ahead: due %v, want %v", ahead, n.due(h), due)
+	}
+}
