@@ -263,6 +263,9 @@ func (c *capture) onDisk() (lines int64) {
 
 func (c *capture) transcripts(each func(path string, info fs.FileInfo)) {
 	for _, root := range c.cfg.Roots {
+		if real, err := filepath.EvalSymlinks(root); err == nil { // WalkDir enters no link, not even its root
+			root = real
+		}
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".jsonl" {
 				if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
