@@ -32,7 +32,7 @@ func TestTyped(t *testing.T) {
 	}
 	b := NewBuilder("", Stream{}, Focused)
 	p := b.typed(strings.Repeat("x", textLimit+5))
-	kit.Check(t, len(p) == 1 && p[0].More == 5 && b.cut, "a long prompt: %d parts, %+v", len(p), p[0].More)
+	kit.Check(t, len(p) == 1 && p[0].More == 5 && b.cut, "a long prompt: %+v", p)
 }
 
 // TestTook: how long a call ran does not contain known waiting for the user, and says so where it may.
