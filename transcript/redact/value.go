@@ -88,7 +88,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	}
 	*a = ahead{known: true, at: at}
 	end := at
-	for end < len(b) && isTokenByte(b[end]) {
+	for end < min(len(b), at+longestRest) && isTokenByte(b[end]) {
 		end++
 	}
 	if a.plural = bytes.HasSuffix(b[at:end], []byte("okens")); a.plural {
