@@ -80,7 +80,7 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 	case spaced:
 		c := chars{b: b, at: at}
 		c.word()
-		return c.skip(" \t\"'+", 4) > 0 // + is a space of a form
+		return c.skip(" \t\"'+:", 4) > 0 // + is a space of a form
 	case signIn:
 		return isProgram(b, at) && hasOption(b[at:min(len(b), at+longestCommand)])
 	case braced:
@@ -221,7 +221,7 @@ func hasArguments(b []byte, at int) bool {
 		}
 		if r == ',' {
 			c.skip(" \t", 2)
-			if q, _ := c.peek(); q == '"' || q == '\'' || q == '`' {
+			if q, _ := c.peek(); isQuote(q) || q == '\\' {
 				return true
 			}
 		}

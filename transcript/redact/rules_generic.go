@@ -345,7 +345,7 @@ var genericRules = []Rule{
 
 // nameLiterals are parts of names, in lower case.
 var nameLiterals = []string{
-	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", " pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
 	"presharedkey", "api key", "api.key", "access key", "access.key", "auth.key", "private.key", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",

@@ -65,8 +65,10 @@ func (c *chars) escaped() bool {
 // closers may be between a name and a sign, besides a type.
 const (
 	closers = "\"')[]` \t\\"
-	// widest bounds how far the signs of settings that stand below each other are from their names, in bytes.
+	// widest bounds how far the signs of settings that stand below each other are from their names, and the values
+	// from their signs, in bytes.
 	widest = 48
+	cdata  = "<![CDATA["
 )
 
 // ahead is what follows a name. Rules that look at one position share it.
@@ -123,7 +125,12 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 		return 0, false, value
 	}
 	c.skip("=:>,|?(", 4)
-	c.skip(" \t\r\n\\([", 12)
+	for c.skip(" \t\r\n\\([", widest) > 0 && c.at < len(c.b) && c.b[c.at-1] == '\\' && strings.IndexByte("nrt", c.b[c.at]) >= 0 {
+		c.at++ // of a line's end or a tab of a deeper layer
+	}
+	if bytes.HasPrefix(c.b[min(len(c.b), c.at):], []byte(cdata)) {
+		c.at += len(cdata)
+	}
 	rest := c.b[min(len(c.b), c.at):]
 	if len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
 		c.at++ // of a kind of string
@@ -244,7 +251,7 @@ func hasVendorKey(b []byte, at int) bool {
 	sign := byte(0)
 	for range 5 {
 		c.word()
-		c.skip(closers, 4)
+		c.skip(closers, widest)
 		if sign, _ = c.peek(); !isAlnum(sign) {
 			break
 		}
@@ -252,7 +259,7 @@ func hasVendorKey(b []byte, at int) bool {
 	if sign == 0 || strings.IndexByte("=:,?", sign) < 0 {
 		return c.deeper || c.escaped()
 	}
-	c.skip("=:,?> \t\"'`\\", 12)
+	c.skip("=:,?> \t\"'`\\", widest)
 	for range leastVendorKey {
 		r, size := c.peek()
 		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte("+/=.", r) < 0 {
