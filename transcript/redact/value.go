@@ -125,7 +125,8 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 		return 0, false, value
 	}
 	c.skip("=:>,|?(", 4)
-	for c.skip(" \t\r\n\\([", widest) > 0 && c.at < len(c.b) && c.b[c.at-1] == '\\' && strings.IndexByte("nrt", c.b[c.at]) >= 0 {
+	for c.skip(" \t\r\n\\([", widest) > 0 && c.at < len(c.b) && c.b[c.at-1] == '\\' &&
+		strings.IndexByte("nrt", c.b[c.at]) >= 0 {
 		c.at++ // of a line's end or a tab of a deeper layer
 	}
 	if bytes.HasPrefix(c.b[min(len(c.b), c.at):], []byte(cdata)) {
