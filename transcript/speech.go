@@ -246,13 +246,14 @@ func isTask(text string) bool {
 
 // elements takes the text out of an element and of those that follow it. The first one says who speaks.
 func elements(text string) (s Speech, ok bool) {
+	var bodies []string
 	for e, inner, attributes, rest := element(text); e != nil; e, inner, attributes, rest = element(rest) {
 		if !ok {
-			s, ok = Speech{e.speaker, e.from(attributes), e.body(inner)}, true
-		} else {
-			s.Text += "\n" + e.body(inner)
+			s, ok = Speech{Speaker: e.speaker, From: e.from(attributes)}, true
 		}
+		bodies = append(bodies, e.body(inner))
 	}
+	s.Text = strings.Join(bodies, "\n")
 	return s, ok
 }
 

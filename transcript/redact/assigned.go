@@ -25,7 +25,8 @@ func isUnquoted(b []byte, at int) bool {
 
 // endOfName returns where a name ends that may have several words: an API key.
 func endOfName(b []byte, at int) int {
-	for at < len(b) && (isTokenByte(b[at]) || b[at] == '.' || b[at] == ' ' && hasFold(b[at+1:], "key")) {
+	end := min(len(b), at+longestRest)
+	for at < end && (isTokenByte(b[at]) || b[at] == '.' || b[at] == ' ' && hasFold(b[at+1:], "key")) {
 		at++
 	}
 	return at

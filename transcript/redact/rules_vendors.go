@@ -68,7 +68,7 @@ var vendorRules = []Rule{
 func vendors(names string, literals ...string) Rule {
 	return Rule{
 		Name: "vendor-key", Source: "https://github.com/gitleaks/gitleaks/blob/master/config/gitleaks.toml",
-		Pattern: `(?i)(?:^|[^a-z])(?:` + names + `)(?:[ \t_.-]{0,2}[a-z]+){0,4}["'\]]{0,2}[ \t]*(?::=|=>|\?=|=|:|,)[ \t]*["'` + "`" + `]?(` +
+		Pattern: `(?i)(?:^|[^a-z])(?:` + names + `)(?:[ \t_.-]{0,2}[a-z]+){0,4}["'\]]{0,2}[ \t]*(?:(?::=|=>|\?=|=|:)[ \t]*["'` + "`" + `]?|,[ \t]*["'` + "`" + `])(` +
 			vendorValue + `)(?:[^\w+/=.@-]|\z)`,
 		Literals: literals, Fold: true, near: vendor, Before: 4, After: 192, Entropy: 3, loose: true,
 	}

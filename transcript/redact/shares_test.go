@@ -111,7 +111,7 @@ func TestNoSecrets(t *testing.T) {
 	const hex, base64 = "0123456789abcdef", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	var all []string
 	for range 400 {
-		all = append(all, digits(40, hex)+" refs/heads/main", "github.com/a/b v1.2.3 h1:"+digits(43, base64)+"=",
+		all = append(all, digits(40, hex)+" refs/heads/main", "uses: sentry-action, "+digits(40, hex), "github.com/a/b v1.2.3 h1:"+digits(43, base64)+"=",
 			`"integrity": "sha512-`+digits(86, base64)+`==",`, "sha256:"+digits(64, hex), digits(76, base64),
 			`  "resolved": "https://registry.example/a/-/a-1.2.3.tgz#`+digits(40, hex)+`",`, `"key": "`+digits(32, hex)+`"`,
 			digits(64, base64)+"\nEAAA"+digits(60, base64)+"\nAQE"+digits(61, base64)+"\n"+digits(20, base64),
