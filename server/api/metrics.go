@@ -14,7 +14,6 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
 )
 
 // showMetrics is GET /metrics, in Prometheus' text format.
@@ -197,34 +196,6 @@ func (p *metricsPage) value(name string, v float64, labels ...string) {
 }
 
 func number64(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// stores is what the server asks of its store, by what it is about.
-type stores struct {
-	sessions  sessionStore
-	search    server.Searcher
-	artifacts server.Artifacts
-	writes    writeStore
-	users     server.Users
-	masks     server.Masker
-	recall    recall.Store
-	people    accountStore
-	kept      keptStore
-	measured  measured
-}
-
-func storesOf(s server.Store) stores { return stores{s, s, s, s, s, s, s, s, s, s} }
-
-type sessionStore interface {
-	server.SessionFinder
-	server.Forgetter
-	KeptUntil(ctx context.Context, stream int64, now time.Time) (server.RetentionOutlook, error)
-}
-
-type writeStore interface {
-	server.Ingester
-	server.ArtifactIngester
-	server.Ledgers
-}
 
 // measured is what a store is asked. It may be a server.Sizer too.
 type measured interface {

@@ -327,3 +327,27 @@ func rotateKey(q *accountRequest) (status int, answer any, err error) {
 	a.Key = key
 	return http.StatusOK, a, nil
 }
+
+// addTicket is POST /api/tickets {ttl}: a one-time link that logs a browser in as the caller.
+func addTicket(q *accountRequest) (status int, answer any, err error) {
+	var body struct {
+		TTL string `json:"ttl"`
+	}
+	if err := q.Read(&body); err != nil {
+		return 0, nil, err
+	}
+	ttl, err := auth.ParseTTL(body.TTL)
+	if err != nil {
+		return 0, nil, wire.BadRequest("bad_request", err.Error())
+	}
+	until := time.Now().Add(ttl).UTC()
+	ticket, err := q.Access.NewTicket(q.Context(), q.Who.User, q.Who.ID, ttl)
+	if err != nil {
+		return 0, nil, err
+	}
+	q.Log.Info("one-time link made", "user", q.Who.User.Name)
+	return http.StatusCreated, struct {
+		URL   string    `json:"url"`
+		Until time.Time `json:"until"`
+	}{auth.TicketURL(q.Base, ticket), until}, nil
+}

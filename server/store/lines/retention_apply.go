@@ -14,8 +14,8 @@ import (
 // deriveAfter is how long a stream waits to be derived again while retention still removes lines of it.
 const deriveAfter = time.Minute
 
-// errRetainedMoved says that a session changed, or is kept now. The next application sees it as it is then.
-var errRetainedMoved = errors.New("it changed meanwhile")
+// errSessionChanged reports that a session changed, or is kept now. The next application sees it as it is then.
+var errSessionChanged = errors.New("it changed meanwhile")
 
 // Retire implements server.Retention.
 func (p *Policy) Retire(ctx context.Context, how server.RetireOptions) (report server.RetentionReport, err error) {
@@ -127,7 +127,7 @@ func (x *pass) take(ctx context.Context, t *target) (err error) {
 		}
 	}
 	x.addCount(count)
-	if errors.Is(err, errRetainedMoved) {
+	if errors.Is(err, errSessionChanged) {
 		return nil
 	}
 	return err
@@ -200,7 +200,7 @@ func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream) (x stamp, err e
 			return row.Scan(&x.version, &x.masked, &x.last)
 		})
 	if err == nil && !found {
-		err = errRetainedMoved
+		err = errSessionChanged
 	}
 	return x, err
 }
@@ -225,14 +225,14 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 			return err
 		}
 		if was != nil && now != *was || now.last != s.last {
-			return errRetainedMoved
+			return errSessionChanged
 		}
 		g, err := guardOf(ctx, d, s.owner, a.unit.ids(), a.how.Now)
 		if err != nil {
 			return err
 		}
 		if g.keeps(a.unit, a.rule) != "" {
-			return errRetainedMoved
+			return errSessionChanged
 		}
 		if err := a.lines.step("retire what nothing keeps"); err != nil {
 			return err

@@ -29,7 +29,7 @@ func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *
 		return fmt.Errorf("remove retired lines: %w", err)
 	}
 	if packed+hot < int64(len(r.Lines)) {
-		return errRetainedMoved // they were retired meanwhile
+		return errSessionChanged // they were retired meanwhile
 	}
 	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes - ?`+ofPlace, append([]any{bytes}, at.args()...)...)
 	if err != nil {
