@@ -179,6 +179,11 @@ func (s suite) clockBack(t *testing.T) {
 	kit.Equal(t, "lines that rules left", len(linesOf(t, st, "s", 0)), 0)
 	kit.Must(t, st.Sweep(t.Context()))
 	kit.Equal(t, "objects that are left", len(inFolder(t, dir)), 0)
+	for _, derived := range []int{0, 1} {
+		s.query(t, st, fmt.Sprintf(`UPDATE streams SET leased = %d, derived = %d, version = 2 RETURNING 0`, ahead, derived))
+		tasks := kit.Try(st.Lagging(t.Context(), 5)).Must(t)
+		kit.Equal(t, "streams that are derived", len(tasks), 1)
+	}
 }
 
 // retireJump: where nobody looks at what rules take, a clock that jumps ahead has them take nothing for it. By hand they take what is old by the clock.

@@ -17,15 +17,18 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
+// waits says that a stream is not leased. A lease of a clock that was ahead holds nobody.
+const waits = `leased NOT BETWEEN $1 AND $2`
+
 // Lagging implements server.DerivationStore. It skips streams that are being written and those that another server
 // derives. When no stream lags, it writes nothing.
 func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 	now := time.Now()
 	var some bool
 	err := s.pool.QueryRow(ctx, `
-SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND leased < $1)
-  OR EXISTS (SELECT FROM streams WHERE version > derived AND derived <= 0 AND leased < $1)`,
-		sqlstore.Micros(now)).Scan(&some)
+SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND `+waits+`)
+  OR EXISTS (SELECT FROM streams WHERE version > derived AND derived <= 0 AND `+waits+`)`,
+		sqlstore.Micros(now), sqlstore.Micros(now.Add(sqlstore.LongestLease))).Scan(&some)
 	if err != nil {
 		return nil, fmt.Errorf("look for what is to derive: %w", err)
 	}
@@ -43,17 +46,17 @@ SELECT EXISTS (SELECT FROM streams WHERE version > derived AND derived > 0 AND l
 func lease(ctx context.Context, tx pgx.Tx, now time.Time, n int) ([]server.Task, error) {
 	rows, err := tx.Query(ctx, `
 WITH live AS (
-  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived > 0 AND leased < $1
-  ORDER BY leased LIMIT $2 FOR UPDATE SKIP LOCKED
+  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived > 0 AND `+waits+`
+  ORDER BY leased LIMIT $3 FOR UPDATE SKIP LOCKED
 ), whole AS (
-  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived <= 0 AND leased < $1
-  ORDER BY derived DESC, last_received DESC LIMIT $2 - (SELECT count(*) FROM live) FOR UPDATE SKIP LOCKED
+  SELECT owner, id, redo, leased FROM streams WHERE version > derived AND derived <= 0 AND `+waits+`
+  ORDER BY derived DESC, last_received DESC LIMIT $3 - (SELECT count(*) FROM live) FOR UPDATE SKIP LOCKED
 ), chosen AS (
   SELECT * FROM live UNION ALL SELECT * FROM whole
 ), gone AS (
   DELETE FROM folds WHERE (owner, stream) IN (SELECT owner, id FROM chosen WHERE redo)
 ), s AS (
-  UPDATE streams x SET leased = $3, redo = false FROM chosen c WHERE x.owner = c.owner AND x.id = c.id
+  UPDATE streams x SET leased = $4, redo = false FROM chosen c WHERE x.owner = c.owner AND x.id = c.id
   RETURNING x.id, x.session_id, x.owner, x.machine, x.version, x.masked, x.last_received, x.derived,
     c.leased AS waits, c.redo
 )
@@ -61,7 +64,8 @@ SELECT `+sqlstore.TaskColumns+`
 FROM s LEFT JOIN folds d ON d.owner = s.owner AND d.stream = s.id AND NOT s.redo
 LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
 ORDER BY s.derived > 0 DESC, CASE WHEN s.derived > 0 THEN s.waits END, s.derived DESC, s.last_received DESC`,
-		sqlstore.Micros(now), n, sqlstore.Micros(now.Add(sqlstore.LeaseFor)))
+		sqlstore.Micros(now), sqlstore.Micros(now.Add(sqlstore.LongestLease)), n,
+		sqlstore.Micros(now.Add(sqlstore.LeaseFor)))
 	if err != nil {
 		return nil, err
 	}

@@ -35,17 +35,20 @@ func (s *Store) Lagging(ctx context.Context, n int) ([]server.Task, error) {
 }
 
 // lagging are the streams to hand out, the most urgent first. Of those to derive whole, what comes soon of the same
-// owner is handed out together: it changes the same pages.
+// owner is handed out together: it changes the same pages. A lease of a clock that was ahead holds nobody.
 func lagging(ctx context.Context, db executor, now time.Time, n int) (ids []int64, err error) {
 	for _, query := range []string{`
-SELECT id FROM streams INDEXED BY streams_lagging_live WHERE version > derived AND derived > 0 AND leased < ?
-ORDER BY leased LIMIT ?`, `
+SELECT id FROM streams INDEXED BY streams_lagging_live WHERE version > derived AND derived > 0
+  AND leased NOT BETWEEN ?1 AND ?3
+ORDER BY leased LIMIT ?2`, `
 SELECT id FROM (SELECT id, place, min(place) OVER (PARTITION BY owner) AS first
   FROM (SELECT id, owner, row_number() OVER (ORDER BY derived DESC, last_received DESC) AS place
-    FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0 AND leased < ?1
+    FROM streams INDEXED BY streams_lagging_whole WHERE version > derived AND derived <= 0
+      AND leased NOT BETWEEN ?1 AND ?3
     ORDER BY derived DESC, last_received DESC LIMIT ?2 * 16))
 ORDER BY first, place LIMIT ?2`} {
-		some, err := sqlstore.Numbers(ctx, dialect{db}, query, sqlstore.Micros(now), n-len(ids))
+		some, err := sqlstore.Numbers(ctx, dialect{db}, query, sqlstore.Micros(now), n-len(ids),
+			sqlstore.Micros(now.Add(sqlstore.LongestLease)))
 		if err != nil {
 			return nil, fmt.Errorf("look for what is to derive: %w", err)
 		}
