@@ -68,9 +68,8 @@ func TestTrouble(t *testing.T) {
 			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
 			r.start()
 			r.troubled(test.state, test.kind)
-			if h := r.drainer.Health(); !strings.Contains(h.Detail, test.detail) || h.RetryAt.IsZero() {
-				t.Errorf("health %+v does not say %q", h, test.detail)
-			}
+			h := r.drainer.Health()
+			kit.Check(t, strings.Contains(h.Detail, test.detail) && !h.RetryAt.IsZero(), "health %+v does not say %q", h, test.detail)
 			kit.Equal(t, "rows wait", r.queue.waiting(), 1)
 			r.set(nil)
 			r.drainer.Retry(false)
@@ -108,9 +107,8 @@ func TestUnreachable(t *testing.T) {
 			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
 			r.start()
 			r.troubled(StateRetrying, KindUnreachable)
-			if h := r.drainer.Health(); !strings.Contains(h.Detail, test.detail) || !strings.Contains(h.Hint, test.hint) {
-				t.Errorf("detail %q, hint %q", h.Detail, h.Hint)
-			}
+			h := r.drainer.Health()
+			kit.Check(t, strings.Contains(h.Detail, test.detail) && strings.Contains(h.Hint, test.hint), "detail %q, hint %q", h.Detail, h.Hint)
 		})
 	}
 }

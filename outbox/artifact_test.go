@@ -226,9 +226,8 @@ func TestItemsGoInOrderWithLines(t *testing.T) {
 	s.has(`{"id":"a"}`, `{"id":"b"}`, `{"path":"x","version":1}`)
 	r.holds(conversation(1).SessionID, 0, 1)
 	// A server of unknown abilities gets lines first, whatever waits between them.
-	if lines := r.last().lines; !slices.Equal(before, []int{1, 1}) || len(lines) != 2 {
-		t.Errorf("items came after %v requests of lines, the last of %v", before, lines)
-	}
+	lines := r.last().lines
+	kit.Check(t, slices.Equal(before, []int{1, 1}) && len(lines) == 2, "items came after %v requests of lines, the last of %v", before, lines)
 	r.until("the acknowledgements are counted", func() bool { return r.drainer.Health().Items == 3 })
 	h := r.drainer.Health()
 	if h.Items != 3 || h.Entries != 2 || h.Unwanted != 0 || h.Accepts.Names() == nil || len(h.Accepts.Names()) != 3 {
@@ -270,9 +269,8 @@ func TestServerWithoutKindsWithholds(t *testing.T) {
 			r.start()
 			r.drained()
 			r.until("it is counted", func() bool { return r.drainer.Health().Unwanted == 4-test.taken })
-			if h := r.drainer.Health(); h.Items != test.taken || h.Withheld != 0 || s.count("POST checkpoints")+s.count("POST blob") != 0 {
-				t.Errorf("health %+v, asked %q", h, s.asked)
-			}
+			h := r.drainer.Health()
+			kit.Check(t, h.Items == test.taken && h.Withheld == 0 && s.count("POST checkpoints")+s.count("POST blob") == 0, "health %+v, asked %q", h, s.asked)
 		})
 	}
 }

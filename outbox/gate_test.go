@@ -41,9 +41,8 @@ func TestLongest(t *testing.T) {
 		{0, 5 * time.Second}, {9 * time.Minute, 5 * time.Second}, {10 * time.Minute, 15 * time.Second},
 		{time.Hour, 30 * time.Second}, {100 * time.Hour, 30 * time.Second}, {time.Minute, 5 * time.Second},
 	} {
-		if got := wait(test.quiet); got > test.want || got < test.want*9/10 {
-			t.Errorf("quiet for %s: waits of up to %s, want %s", test.quiet, got, test.want)
-		}
+		got := wait(test.quiet)
+		kit.Check(t, got <= test.want && got >= test.want*9/10, "quiet for %s: waits of up to %s, want %s", test.quiet, got, test.want)
 	}
 }
 

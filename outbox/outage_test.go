@@ -41,9 +41,8 @@ func TestOutage(t *testing.T) {
 		for id := 1; id <= streams; id++ {
 			r.holds(fmt.Sprintf("session-%d", id), numbers(0, int64(lines))...)
 		}
-		if got := text(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "delivered again after") {
-			t.Errorf("log, want two lines:\n%s", got)
-		}
+		got := text()
+		kit.Check(t, strings.Count(got, "\n") == 2 && strings.Contains(got, "delivered again after"), "log, want two lines:\n%s", got)
 	})
 }
 

@@ -66,9 +66,7 @@ func FuzzSplitEntries(f *testing.F) {
 	})
 }
 
-func object(b []byte) bool {
-	return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' && json.Valid(b)
-}
+func object(b []byte) bool { return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' && json.Valid(b) }
 
 // TestPack: what is packed comes out again, whole and as a stream, whatever its size.
 func TestPack(t *testing.T) {

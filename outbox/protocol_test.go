@@ -88,9 +88,8 @@ func TestExtensionServer(t *testing.T) {
 			sum := r.queue.total()
 			kit.Check(t, sum.Withheld == 0 && sum.Entries == 8 && !sum.Plain, "settled %+v", sum)
 			want := map[string]string{"zstd, gzip": "zstd"}[codings]
-			if first, last := r.all()[0], r.last(); first.encoding != "" || last.encoding != want {
-				t.Errorf("codings %q, then %q, want %q", first.encoding, last.encoding, want)
-			}
+			first, last := r.all()[0], r.last()
+			kit.Check(t, first.encoding == "" && last.encoding == want, "codings %q, then %q, want %q", first.encoding, last.encoding, want)
 			kit.Equal(t, "protocol", r.drainer.Health().Protocol, "ccship")
 		})
 	}
@@ -176,9 +175,8 @@ func TestProbe(t *testing.T) {
 	r.queue.add(conversation(1), mixed()[1])
 	r.start()
 	r.until("it was asked", func() bool { return r.probed() > 0 })
-	if h := r.drainer.Health(); r.count() != 0 || h.Protocol != "unknown" || h.State != StateUnknown || r.queue.waiting() != 2 {
-		t.Errorf("%d requests, health %+v", r.count(), h)
-	}
+	h := r.drainer.Health()
+	kit.Check(t, r.count() == 0 && h.Protocol == "unknown" && h.State == StateUnknown && r.queue.waiting() == 2, "%d requests, health %+v", r.count(), h)
 	r.mu.Lock()
 	r.announce = true
 	r.mu.Unlock()

@@ -61,9 +61,7 @@ func (q *memQueue) pick(oldest, blobs bool, skip func(stream, last uint64) bool)
 	defer q.mu.Unlock()
 	order := slices.Clone(q.written)
 	if oldest {
-		slices.SortStableFunc(order, func(a, b laneKey) int {
-			return int(q.first(a)) - int(q.first(b))
-		})
+		slices.SortStableFunc(order, func(a, b laneKey) int { return int(q.first(a)) - int(q.first(b)) })
 	} else {
 		slices.Reverse(order)
 	}

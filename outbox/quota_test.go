@@ -34,9 +34,8 @@ func TestOverQuota(t *testing.T) {
 	r.add(conversation(1), rowsOf(0, 40, 10)...)
 	r.until("the other transcript is delivered", func() bool { return r.drainer.Health().Entries == 40 })
 	r.troubled(StateRefused, KindOverQuota)
-	if h := r.drainer.Health(); !strings.Contains(h.Detail, "may have 1 sessions") || !strings.Contains(h.Hint, "user set") {
-		t.Errorf("it says %q, hint %q", h.Detail, h.Hint)
-	}
+	h := r.drainer.Health()
+	kit.Check(t, strings.Contains(h.Detail, "may have 1 sessions") && strings.Contains(h.Hint, "user set"), "it says %q, hint %q", h.Detail, h.Hint)
 	r.set(nil)
 	r.drainer.Flush()
 	r.drained()

@@ -282,9 +282,8 @@ func TestTooLarge(t *testing.T) {
 		kit.Check(t, limit > 0 && limit <= most && len(r.queue.total().Dead) <= 0, "limit %d, %d dead", limit,
 			len(r.queue.total().Dead))
 		r.stop()
-		if l := r.queue.remembered(); l.MaxRaw != limit || time.Since(time.Unix(l.MaxRawAt, 0)) > time.Minute {
-			t.Errorf("remembered %+v, want limit %d", l, limit)
-		}
+		l := r.queue.remembered()
+		kit.Check(t, l.MaxRaw == limit && time.Since(time.Unix(l.MaxRawAt, 0)) <= time.Minute, "remembered %+v, want limit %d", l, limit)
 		later := rigOf(t, r.server, r.drainer.dest.URL.Scheme+"://"+r.drainer.dest.URL.Host, r.drainer.Client)
 		later.queue = r.queue
 		later.drainer.queue, later.drainer.memory = r.queue, r.queue
@@ -349,9 +348,8 @@ func TestDamagedRow(t *testing.T) {
 		r.start()
 		r.drained()
 		r.holds("session-1", numbers(0, 30, numbers(10, 20)...)...)
-		if dead := r.queue.total().Dead; len(dead) != 1 || dead[0].Reason != "damaged" || dead[0].Batch.Entries != 10 {
-			t.Errorf("%s: dead letters %+v", codings, dead)
-		}
+		dead := r.queue.total().Dead
+		kit.Check(t, len(dead) == 1 && dead[0].Reason == "damaged" && dead[0].Batch.Entries == 10, "%s: dead letters %+v", codings, dead)
 		r.stop()
 	}
 }

@@ -120,9 +120,8 @@ func TestFlushCutsEveryWait(t *testing.T) {
 				synctest.Wait()
 				r.drainer.Flush()
 				synctest.Wait()
-				if h := r.drainer.Health(); r.count() < 4 || h.State == StateOK {
-					t.Errorf("%d requests, health %+v", r.count(), h)
-				}
+				h := r.drainer.Health()
+				kit.Check(t, r.count() >= 4 && h.State != StateOK, "%d requests, health %+v", r.count(), h)
 			})
 		})
 	}

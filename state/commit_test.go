@@ -49,9 +49,8 @@ func TestStepSurvivesReopen(t *testing.T) {
 	}
 	f, ok, err := db.Files.Routing(t.Context(), 1)
 	kit.Check(t, f == s.Routing && ok && err == nil, "facts of one: %v %v %v", f, ok, err)
-	if diff := cmp.Diff(outbox.StreamBatches{Stream: s.Routing.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{})); diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(outbox.StreamBatches{Stream: s.Routing.Stream, Batches: s.Batches}, peek(t, db, 1, 0, outbox.Limits{}))
+	kit.Check(t, diff == "", "%v", diff)
 	marks, err := db.Files.Marks(t.Context(), 1)
 	kit.Check(t, err == nil && cmp.Equal(marks, s.Marks), "marks %v %v", marks, err)
 }

@@ -117,9 +117,8 @@ func (f *fault) failEach(t *testing.T, step string, do func() error, look func()
 			return
 		}
 		kit.Require(t, errors.Is(err, errInjected), "%v", err)
-		if diff := cmp.Diff(before, look()); diff != "" {
-			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
-		}
+		diff := cmp.Diff(before, look())
+		kit.Require(t, diff == "", "call %d of %q failed, and yet:\n%s", f.call, step, diff)
 	}
 }
 
@@ -140,9 +139,8 @@ func TestFullDisk(t *testing.T) {
 	line--
 	t.Logf("after %d rows: %v", len(seqs), err)
 	checkIndex(t, db)
-	if got, _ := db.Files.Reload(t.Context(), 1); got.Cursor != cursorAt(line, 0) || int64(len(seqs)) != line {
-		t.Errorf("cursor %+v after %d rows", got.Cursor, len(seqs))
-	}
+	got, _ := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, got.Cursor == cursorAt(line, 0) && int64(len(seqs)) == line, "cursor %+v after %d rows", got.Cursor, len(seqs))
 	_, err = db.Commit(t.Context(), []Step{advance(1, line, line+1, 1_000_000)})
 	kit.Check(t, err != nil, "a row larger than what is left was taken")
 	settle(t, db, 1, seqs[:len(seqs)/2]...)

@@ -41,9 +41,8 @@ func TestPasts(t *testing.T) {
 		diff := cmp.Diff(want, h.Past)
 		kit.Check(t, diff == "", "%s (-want +got):\n%s", when, diff)
 		for generation, want := range [][]tail.Mark{{mark(3, 0), mark(6, 0)}, {mark(3, 0), mark(5, 1)}, {mark(1, 2)}, {mark(1, 2), mark(9, 3)}} {
-			if got, ok := h.MarksOf(uint32(generation)); !ok || !cmp.Equal(want, got) {
-				t.Errorf("%s: marks of generation %d are %v (%v), want %v", when, generation, got, ok, want)
-			}
+			got, ok := h.MarksOf(uint32(generation))
+			kit.Check(t, ok && cmp.Equal(want, got), "%s: marks of generation %d are %v (%v), want %v", when, generation, got, ok, want)
 		}
 		_, ok := h.MarksOf(9)
 		kit.Check(t, !ok, "a generation that never was has marks")

@@ -52,10 +52,8 @@ func TestOddLinesAreBounded(t *testing.T) {
 		l.Add(2*i, OddKind(i%2))
 	}
 	odd := OddLines("").Plus(&l)
-	if n := odd.Count(); n[OddBlank] != lines/2 || n[OddMalformed] != lines/2 || len(odd) > 32<<10 {
-		t.Errorf("%v in %d bytes", n, len(odd))
-	}
-	if half := odd.Before(lines).Total(); half < lines*2/5 || half > lines*3/5 || odd.Before(0) != "" {
-		t.Errorf("%d of %d lines before the middle", half, lines)
-	}
+	n := odd.Count()
+	kit.Check(t, n[OddBlank] == lines/2 && n[OddMalformed] == lines/2 && len(odd) <= 32<<10, "%v in %d bytes", n, len(odd))
+	half := odd.Before(lines).Total()
+	kit.Check(t, half >= lines*2/5 && half <= lines*3/5 && odd.Before(0) == "", "%d of %d lines before the middle", half, lines)
 }

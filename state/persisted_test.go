@@ -105,9 +105,7 @@ func TestPersistedChangesOneAfterAnother(t *testing.T) {
 	p := loadCounts(t, db)
 	var wg sync.WaitGroup
 	for n := range 10 {
-		wg.Go(func() {
-			kit.Should(t, p.Change(t.Context(), with(strconv.Itoa(n), 1)))
-		})
+		wg.Go(func() { kit.Should(t, p.Change(t.Context(), with(strconv.Itoa(n), 1))) })
 	}
 	wg.Wait()
 	kit.Equal(t, "entries after 10 changes at once", len(p.Get()), 10)

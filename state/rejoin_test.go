@@ -150,9 +150,8 @@ func TestRejoinSendsLetters(t *testing.T) {
 		{Key: keys[0], Generation: g + 1, RewoundTo: 2}, {Key: DeadKey{Seq: 12345}, Generation: g + 1},
 	}}))
 	checkIndex(t, db)
-	if usage := db.Outbox.Usage(); usage.Dead != 0 || usage.Entries != 1 {
-		t.Errorf("%d dead letters, %d entries wait; want none and the line that is retried", usage.Dead, usage.Entries)
-	}
+	usage := db.Outbox.Usage()
+	kit.Check(t, usage.Dead == 0 && usage.Entries == 1, "%d dead letters, %d entries wait; want none and the line that is retried", usage.Dead, usage.Entries)
 	p := peek(t, db, 1, 0, outbox.Limits{})
 	if len(p.Batches) != 1 || p.Batches[0].Generation != g+1 || p.Batches[0].RewoundTo != 2 || p.Batches[0].From.Line != 2 {
 		t.Errorf("queued first %+v", p.Batches)

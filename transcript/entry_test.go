@@ -31,9 +31,8 @@ func TestAppendOpaque(t *testing.T) {
 	kit.Equal(t, "AppendOpaque", string(got),
 		`{"line_index":0,"type":"ccship.opaque","encoding":"base64","data":"AP8N"}`)
 	// An empty line is a line of its own, not one that was not sent.
-	if _, raw, kind, err := RestoreEntry(AppendOpaque(nil, nil, 3)); raw == nil || len(raw) > 0 || kind != OpaqueEntry || err != nil {
-		t.Errorf("empty line came back as %#v, %d, %v", raw, kind, err)
-	}
+	_, raw, kind, err := RestoreEntry(AppendOpaque(nil, nil, 3))
+	kit.Check(t, raw != nil && len(raw) == 0 && kind == OpaqueEntry && err == nil, "empty line came back as %#v, %d, %v", raw, kind, err)
 }
 
 func TestOversize(t *testing.T) {

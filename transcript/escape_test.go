@@ -18,9 +18,8 @@ func TestEscapeName(t *testing.T) {
 		"odd\x07name": "odd%07name", "100%": "100%25", "%07": "%2507", "\u0085": "%C2%85", "bad\xff": "bad%FF", "\x00": "%00",
 	} {
 		got := EscapeName(name)
-		if back, err := url.PathUnescape(got); got != want || err != nil || back != name {
-			t.Errorf("%q becomes %q, want %q; read back %q, %v", name, got, want, back, err)
-		}
+		back, err := url.PathUnescape(got)
+		kit.Check(t, got == want && err == nil && back == name, "%q becomes %q, want %q; read back %q, %v", name, got, want, back, err)
 	}
 }
 

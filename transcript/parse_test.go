@@ -177,9 +177,8 @@ func FuzzParse(f *testing.F) {
 		r.Speech()
 		r.Command()
 		r.Interrupted()
-		if n := len([]rune(r.Preview())); n > 200 {
-			t.Errorf("a preview of %d characters", n)
-		}
+		n := len([]rune(r.Preview()))
+		kit.Check(t, n <= 200, "a preview of %d characters", n)
 		if r.Message != nil {
 			for _, b := range r.Message.Blocks() {
 				b.Output()

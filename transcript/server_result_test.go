@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -37,11 +38,9 @@ func TestServerResults(t *testing.T) {
 	} {
 		r := transcript.Parse(fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"tool_use_id":"t",%s}]}}`, x.block))
 		raw := r.Message.RawBlocks()[0]
-		if got := raw.Output(500); got != x.want || raw.Failed != x.failed {
-			t.Errorf("%s\ngot  %q, failed %v\nwant %q", x.block, got, raw.Failed, x.want)
-		}
-		if b := r.Message.Blocks()[0]; b.Output() != x.want || b.Error != x.failed {
-			t.Errorf("%s\ngot  %q, error %v\nwant %q", x.block, b.Output(), b.Error, x.want)
-		}
+		got := raw.Output(500)
+		kit.Check(t, got == x.want && raw.Failed == x.failed, "%s\ngot  %q, failed %v\nwant %q", x.block, got, raw.Failed, x.want)
+		b := r.Message.Blocks()[0]
+		kit.Check(t, b.Output() == x.want && b.Error == x.failed, "%s\ngot  %q, error %v\nwant %q", x.block, b.Output(), b.Error, x.want)
 	}
 }

@@ -105,9 +105,7 @@ func TestFailureEndsRunThatHangs(t *testing.T) {
 	hangs, free := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	ended := make(chan error, 1)
-	go func() {
-		ended <- s.Run(t.Context(), func() bool { close(hangs); <-free; return false })
-	}()
+	go func() { ended <- s.Run(t.Context(), func() bool { close(hangs); <-free; return false }) }()
 	<-hangs
 	kit.Must(t, os.Truncate(path, 4096))
 	err := useAll(t, s)
@@ -208,15 +206,11 @@ func TestProgrammingErrorsAreNoDamage(t *testing.T) {
 	var none []int
 	panics := func(fn func()) {
 		t.Helper()
-		defer func() {
-			kit.Check(t, recover() != nil, "it did not panic")
-		}()
+		defer func() { kit.Check(t, recover() != nil, "it did not panic") }()
 		fn()
 	}
 	panics(func() { _ = s.viewQuietly(func(*Snapshot) error { return errors.New(string(rune(none[3]))) }) })
-	panics(func() {
-		_, _ = s.transact(s.bolt, func(*bbolt.Tx) error { return errors.New(string(rune(none[3]))) })
-	})
+	panics(func() { _, _ = s.transact(s.bolt, func(*bbolt.Tx) error { return errors.New(string(rune(none[3]))) }) })
 	put(t, s, 10, "b")
 	kit.Same(t, "differs", cmp.Diff(map[string]int{"a": 10, "b": 10}, s.held()))
 }

@@ -66,9 +66,7 @@ func TestAnyFlippedBitOfThePages(t *testing.T) {
 	whole := sampleOfSum(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "whole.db")
-	write := func(path string, b []byte) {
-		kit.Must(t, os.WriteFile(path, b, 0o600))
-	}
+	write := func(path string, b []byte) { kit.Must(t, os.WriteFile(path, b, 0o600)) }
 	write(path, whole)
 	want := rowsOf(t, path)
 	kit.Require(t, len(want) >= 70, "%d rows", len(want))

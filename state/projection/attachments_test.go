@@ -117,9 +117,8 @@ func TestDropDestinations(t *testing.T) {
 	}
 	dropped, err := db.State.Outbox.DropDestinations(t.Context(), []string{server, "https://never.example/"})
 	kit.Check(t, err == nil && dropped == (state.Dropped{Rows: 3, Entries: 3, Dead: 1}), "dropped %+v %v", dropped, err)
-	if u := db.State.Outbox.Usage(); u.Batches != 1 || u.Dead != 0 || first("") != seqs[2] || len(queuedNames(t, db, 1)) != 0 {
-		t.Errorf("usage %+v", u)
-	}
+	u := db.State.Outbox.Usage()
+	kit.Check(t, u.Batches == 1 && u.Dead == 0 && first("") == seqs[2] && len(queuedNames(t, db, 1)) == 0, "usage %+v", u)
 	kit.Equal(t, "destinations", len(db.State.Outbox.KnownDestinations()), 2)
 }
 

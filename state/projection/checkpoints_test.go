@@ -176,9 +176,8 @@ func TestNotices(t *testing.T) {
 	kit.Must(t, db.Notices.SetPrinted(t.Context(), append(printed, Notice{Session: "s", Seq: 999})))
 	closeNow(t, db)
 	db = open(t, state.Options{Path: path})
-	if list := db.Notices.Of("s"); len(list) != 2 || list[0].Printed != 7 || list[1].Printed != 0 || list[0].Seq >= list[1].Seq {
-		t.Errorf("one of two was printed: %+v", list)
-	}
+	list := db.Notices.Of("s")
+	kit.Check(t, len(list) == 2 && list[0].Printed == 7 && list[1].Printed == 0 && list[0].Seq < list[1].Seq, "one of two was printed: %+v", list)
 	kit.Check(t, has("s") && !has("s3") && !has(""), "the memory is wrong about what is queued")
 	kit.Equal(t, "taken", take(db, "s"), []string{"cp-a", "a.md"})
 	got := take(db, "s")

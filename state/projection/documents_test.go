@@ -92,9 +92,8 @@ func TestDocuments(t *testing.T) {
 func TestIntroductions(t *testing.T) {
 	db := open(t, state.Options{})
 	for i, session := range []string{"a", "b", "c", "d"} {
-		if _, err := db.Introductions.Introduce(t.Context(), Introduction{Session: session, Name: "name of " + session, Cwd: "/w", At: int64(10 * (i + 1))}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := db.Introductions.Introduce(t.Context(), Introduction{Session: session, Name: "name of " + session, Cwd: "/w", At: int64(10 * (i + 1))})
+		kit.Require(t, err == nil, "%v", err)
 	}
 	again, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Name: "another", Cwd: "/x", At: 99})
 	want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10})

@@ -195,8 +195,7 @@ func (f *fault) failEach(t *testing.T, step string, do func() error, look func()
 			return
 		}
 		kit.Require(t, errors.Is(err, errInjected), "%v", err)
-		if diff := cmp.Diff(before, look()); diff != "" {
-			t.Fatalf("call %d of %q failed, and yet:\n%s", f.call, step, diff)
-		}
+		diff := cmp.Diff(before, look())
+		kit.Require(t, diff == "", "call %d of %q failed, and yet:\n%s", f.call, step, diff)
 	}
 }

@@ -42,9 +42,8 @@ func TestExplain(t *testing.T) {
 		"many asterisks":   {now, disk, bytes.Replace(held, []byte("words words "), []byte("************"), 1)},
 		"last byte":        {now, disk, append(bytes.Clone(held[:len(held)-1]), ']')},
 	} {
-		if e, ok := c.m.Explain(c.disk, c.held); ok {
-			t.Errorf("%s is explained: %+v", name, e)
-		}
+		e, ok := c.m.Explain(c.disk, c.held)
+		kit.Check(t, !ok, "%s is explained: %+v", name, e)
 	}
 	short := bytes.Replace(disk, []byte("ab12cd"), []byte("xy34zw"), 1)
 	if e, ok := now.Explain(short, held); !ok || e.Unproven != 1 {
@@ -71,9 +70,8 @@ func FuzzExplain(f *testing.F) {
 	f.Add([]byte("DB_PASSWORD=ab12cd ***"), 0)
 	f.Fuzz(func(t *testing.T, disk []byte, at int) {
 		held, ranges := m.Line(disk)
-		if e, ok := m.Explain(disk, held); !ok || e.Proven+e.Unproven > len(ranges) {
-			t.Fatalf("%q became %q, which is not explained: %+v, %v", disk, held, e, ranges)
-		}
+		e, ok := m.Explain(disk, held)
+		kit.Require(t, ok && e.Proven+e.Unproven <= len(ranges), "%q became %q, which is not explained: %+v, %v", disk, held, e, ranges)
 		if len(held) == 0 {
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestNested has secrets behind escapes of several layers, as in transcripts that show transcripts.
@@ -23,9 +25,8 @@ func TestNested(t *testing.T) {
 			if line, err = json.Marshal(map[string]string{"content": string(line)}); err != nil {
 				t.Fatal(err)
 			}
-			if masked, _ := m.Line(line); bytes.Contains(masked, []byte(secret)) {
-				t.Errorf("in %d layers: %s", n, masked)
-			}
+			masked, _ := m.Line(line)
+			kit.Check(t, !bytes.Contains(masked, []byte(secret)), "in %d layers: %s", n, masked)
 		}
 	}
 }

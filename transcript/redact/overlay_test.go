@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestChanges finds the tokens of any key, and puts them back in place; nothing else passes as masked.
@@ -18,9 +20,8 @@ func TestChanges(t *testing.T) {
 	if !only || len(list) != 3 || len(ranges) != 3 {
 		t.Fatalf("%v %v of %v in %s", only, list, ranges, masked)
 	}
-	if again, err := Overlay(text, list); err != nil || !bytes.Equal(again, masked) {
-		t.Errorf("%s, %v", again, err)
-	}
+	again, err := Overlay(text, list)
+	kit.Check(t, err == nil && bytes.Equal(again, masked), "%s, %v", again, err)
 	if list, only := Changes(text, text); !only || list != nil {
 		t.Errorf("no difference: %v", list)
 	}
@@ -30,9 +31,8 @@ func TestChanges(t *testing.T) {
 		"many asterisks": bytes.Replace(text, []byte(secret), bytes.Repeat([]byte("*"), len(secret)), 1),
 		"an open token":  bytes.Replace(masked, []byte("] and"), []byte("x and"), 1),
 	} {
-		if list, only := Changes(text, other); only {
-			t.Errorf("%s is masked text: %v", name, list)
-		}
+		list, only := Changes(text, other)
+		kit.Check(t, !only, "%s is masked text: %v", name, list)
 	}
 }
 
@@ -53,9 +53,8 @@ func TestOverlayRefuses(t *testing.T) {
 		"eleven *":        {{0, strings.Repeat("*", mostAsterisks+1)}},
 		"quote in a rule": {{0, `["a":bbbbbbbbbb]`}},
 	} {
-		if out, err := Overlay(text, list); !errors.Is(err, ErrNoToken) {
-			t.Errorf("%s: %s, %v", name, out, err)
-		}
+		out, err := Overlay(text, list)
+		kit.Check(t, errors.Is(err, ErrNoToken), "%s: %s, %v", name, out, err)
 	}
 	if out, err := Overlay(text, []Token{{0, token}, {30, "****"}}); err != nil || len(out) != len(text) ||
 		slices.Equal(out, text) {
@@ -76,8 +75,7 @@ func TestSameStrings(t *testing.T) {
 		{`{"a":"b","d":"e"}`, `{"a":"***********"}`, false},
 		{`{}`, `{}`, true},
 	} {
-		if got := SameStrings([]byte(c.a), []byte(c.b)); got != c.same {
-			t.Errorf("%s and %s: %v", c.a, c.b, got)
-		}
+		got := SameStrings([]byte(c.a), []byte(c.b))
+		kit.Check(t, got == c.same, "%s and %s: %v", c.a, c.b, got)
 	}
 }

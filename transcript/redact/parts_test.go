@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestLongStrings masks strings that are searched in parts, wherever the parts begin, with memory for one part.
@@ -52,9 +54,8 @@ func TestOutside(t *testing.T) {
 		`\u00e9\u00e9`[:9]: {0, 6, 6, 6, 6, 6, 6, 9, 9, 9},
 	} {
 		for at, want := range want {
-			if got := outside([]byte(text), window{0, len(text)}, at); got != want {
-				t.Errorf("%s: %d becomes %d, want %d", text, at, got, want)
-			}
+			got := outside([]byte(text), window{0, len(text)}, at)
+			kit.Check(t, got == want, "%s: %d becomes %d, want %d", text, at, got, want)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // TestReaderAt masks files of every size the same, however they are read.
@@ -29,12 +31,10 @@ func TestReaderAt(t *testing.T) {
 		if len(whole) != len(b) || strings.Contains(string(whole), secret) || bytes.Contains(whole, []byte("MIIE")) {
 			t.Errorf("%s: %d bytes, want %d; secrets are left", name, len(whole), len(b))
 		}
-		if n := bytes.Count(whole, []byte("[github:")); n != len(at) {
-			t.Errorf("%s: %d tokens, want %d", name, n, len(at))
-		}
-		if again := read(t, m.ReaderAt("x.md", bytes.NewReader(b), int64(len(b))), len(b), 99_991); !bytes.Equal(again, whole) {
-			t.Errorf("%s: read in pieces it is another", name)
-		}
+		n := bytes.Count(whole, []byte("[github:"))
+		kit.Check(t, n == len(at), "%s: %d tokens, want %d", name, n, len(at))
+		again := read(t, m.ReaderAt("x.md", bytes.NewReader(b), int64(len(b))), len(b), 99_991)
+		kit.Check(t, bytes.Equal(again, whole), "%s: read in pieces it is another", name)
 		if again := read(t, m.ReaderAt("x.md", bytes.NewReader(whole), int64(len(b))), len(b), 1<<20); !bytes.Equal(again, whole) {
 			t.Errorf("%s: masked again", name)
 		}
@@ -77,11 +77,9 @@ func TestBinaryFiles(t *testing.T) {
 		}
 	}
 	var none *Masker
-	if r := strings.NewReader(secret); none.ReaderAt("x", r, 40) != io.ReaderAt(r) {
-		t.Error("without a masker it is another reader")
-	}
+	r := strings.NewReader(secret)
+	kit.Check(t, none.ReaderAt("x", r, 40) == io.ReaderAt(r), "without a masker it is another reader")
 	short := m.ReaderAt("x", strings.NewReader("abc"), 10)
-	if n, err := short.ReadAt(make([]byte, 10), 0); n != 3 || err != io.EOF {
-		t.Errorf("a file that became shorter: %d, %v", n, err)
-	}
+	n, err := short.ReadAt(make([]byte, 10), 0)
+	kit.Check(t, n == 3 && err == io.EOF, "a file that became shorter: %d, %v", n, err)
 }

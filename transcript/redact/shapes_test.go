@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // pemLines are the lines of a private key.
@@ -13,9 +15,7 @@ func pemLines() []string {
 }
 
 // each puts a text before each line.
-func each(before string, lines []string) string {
-	return before + strings.Join(lines, "\n"+before)
-}
+func each(before string, lines []string) string { return before + strings.Join(lines, "\n"+before) }
 
 // TestKeysInPieces masks private keys however tools show them.
 func TestKeysInPieces(t *testing.T) {
@@ -88,9 +88,8 @@ func TestColours(t *testing.T) {
 		t.Errorf("one secret is %q", tokens)
 	}
 	for _, in := range []string{`{"a":"[mghp_` + secret[4:] + `"}`, `{"a":"x1b[32m` + secret + `"}`} {
-		if out, _ := m.Object([]byte(in)); string(out) != in {
-			t.Errorf("%s became %s", in, out)
-		}
+		out, _ := m.Object([]byte(in))
+		kit.Check(t, string(out) == in, "%s became %s", in, out)
 	}
 }
 
@@ -134,8 +133,7 @@ func TestShapes(t *testing.T) {
 		`{"a":"APIKey = \"smithy.api#httpApiKeyAuth\""}`,
 		`{"a":["-----BEGIN PRIVATE KEY-----","and then","` + kept + `"]}`, `{"a":["` + kept + `","-----BEGIN PRIVATE KEY-----"]}`,
 	} {
-		if out, _ := m.Object([]byte(in)); string(out) != in {
-			t.Errorf("%s became %s", in, out)
-		}
+		out, _ := m.Object([]byte(in))
+		kit.Check(t, string(out) == in, "%s became %s", in, out)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // orders are the encodings that Windows programs write.
@@ -61,17 +63,15 @@ func TestWideFiles(t *testing.T) {
 				t.Errorf("%s in UTF-16 %s: %d ranges, %.200q", name, order, len(ranges), whole)
 			}
 			r := m.ReaderAt("x.md", bytes.NewReader(b), int64(len(b)))
-			if again := read(t, r, len(b), 99_991); !bytes.Equal(again, whole) {
-				t.Errorf("%s in UTF-16 %s, in pieces: it is another", name, order)
-			}
+			again := read(t, r, len(b), 99_991)
+			kit.Check(t, bytes.Equal(again, whole), "%s in UTF-16 %s, in pieces: it is another", name, order)
 			if again, ranges := m.File("x.md", whole); !bytes.Equal(again, whole) || len(ranges) > 0 {
 				t.Errorf("%s in UTF-16 %s: masked again", name, order)
 			}
 			checkWide(t, m, b, whole)
 			odd := append(bytes.Clone(b), 'x')
-			if out, _ := m.File("x.md", odd); string(out) != string(whole)+"x" {
-				t.Errorf("%s in UTF-16 %s, of an odd length: %.200q", name, order, out)
-			}
+			out, _ := m.File("x.md", odd)
+			kit.Check(t, string(out) == string(whole)+"x", "%s in UTF-16 %s, of an odd length: %.200q", name, order, out)
 		}
 	}
 }
@@ -83,9 +83,8 @@ func checkWide(t testing.TB, m *Masker, disk, held []byte) {
 		t.Errorf("%.100q is not explained: %+v", held, e)
 	}
 	if foreign, err := New(Key{9}); err == nil && bytes.Contains(held, []byte(":\x00")) {
-		if _, ok := foreign.Explain(disk, held); ok {
-			t.Errorf("%.100q is explained by another key", held)
-		}
+		_, ok := foreign.Explain(disk, held)
+		kit.Check(t, !ok, "%.100q is explained by another key", held)
 	}
 	list, only := Changes(disk, held)
 	sent, err := json.Marshal(list)
@@ -122,9 +121,8 @@ func TestWideSecrets(t *testing.T) {
 			other := bytes.Clone(b)
 			at := ranges[0].Start + len(password)/2&^1
 			if other[at] ^= 1; ranges[0].Proven {
-				if _, ok := m.Explain(other, out); ok {
-					t.Errorf("%s, %s: another secret is explained", password, order)
-				}
+				_, ok := m.Explain(other, out)
+				kit.Check(t, !ok, "%s, %s: another secret is explained", password, order)
 			}
 		}
 		for _, text := range tokens {
@@ -203,9 +201,8 @@ func TestNotWide(t *testing.T) {
 		"a mark only": []byte("\xff\xfe\xff\xff\x00\xdc\x00\x00"), "random": bytes.Repeat([]byte("\xff\xfe\x9a\xdd\x00\x41"), 2000),
 	} {
 		in := append(bytes.Clone(b), hidden...)
-		if out, ranges := m.File("x", in); !bytes.Equal(out, in) || len(ranges) > 0 {
-			t.Errorf("%s has changed: %v", name, ranges)
-		}
+		out, ranges := m.File("x", in)
+		kit.Check(t, bytes.Equal(out, in) && len(ranges) == 0, "%s has changed: %v", name, ranges)
 		r := bytes.NewReader(in)
 		if m.ReaderAt("x", r, int64(len(in))) != r {
 			t.Errorf("%s is read as text", name)
@@ -215,9 +212,8 @@ func TestNotWide(t *testing.T) {
 		"UTF-32": []byte("\xff\xfe\x00\x00a\x00\x00\x00b\x00\x00\x00"), "empty": {}, "one byte": {0xff}, "a mark": {0xfe, 0xff},
 		"zeros": make([]byte, 9), "a list": []byte("one\x00two\x00three words of many\x00"),
 	} {
-		if out, ranges := m.File("x", in); !bytes.Equal(out, in) || len(ranges) > 0 {
-			t.Errorf("%s has changed: %q", name, out)
-		}
+		out, ranges := m.File("x", in)
+		kit.Check(t, bytes.Equal(out, in) && len(ranges) == 0, "%s has changed: %q", name, out)
 	}
 }
 
@@ -228,9 +224,8 @@ func TestWideTokens(t *testing.T) {
 	text := bytes.Repeat([]byte("words "), 20)
 	for order, o := range orders {
 		wide := string(inUTF16(token, o.with))
-		if _, err := Overlay(text, []Token{{0, wide}}); err == nil {
-			t.Errorf("%s: a text has zeros in it", order)
-		}
+		_, err := Overlay(text, []Token{{0, wide}})
+		kit.Check(t, err != nil, "%s: a text has zeros in it", order)
 		for _, bad := range []string{wide[1:], wide[2:], wide + "x\x00", strings.ReplaceAll(wide, "\x00", "\x01"), wide + wide} {
 			if CheckTokens([]Token{{0, bad}}, 1000) == nil {
 				t.Errorf("%s: %q is a token", order, bad)
@@ -266,15 +261,12 @@ func FuzzFile(f *testing.F) {
 		if !bytes.Equal(held[last:], disk[last:]) {
 			t.Fatalf("%q became %q: %v", disk, held, ranges)
 		}
-		if again, _ := m.File("x", held); !bytes.Equal(again, held) {
-			t.Fatalf("masked again: %q, %q, %q", disk, held, again)
-		}
-		if _, ok := m.Explain(disk, held); !ok {
-			t.Fatalf("%q became %q, which is not explained: %v", disk, held, ranges)
-		}
+		again, _ := m.File("x", held)
+		kit.Require(t, bytes.Equal(again, held), "masked again: %q, %q, %q", disk, held, again)
+		_, ok := m.Explain(disk, held)
+		kit.Require(t, ok, "%q became %q, which is not explained: %v", disk, held, ranges)
 		list, only := Changes(disk, held)
-		if out, err := Overlay(disk, list); !only || err != nil || !bytes.Equal(out, held) {
-			t.Fatalf("%q became %q by %v: %v", disk, out, list, err)
-		}
+		out, err := Overlay(disk, list)
+		kit.Require(t, only && err == nil && bytes.Equal(out, held), "%q became %q by %v: %v", disk, out, list, err)
 	})
 }

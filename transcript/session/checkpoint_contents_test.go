@@ -200,9 +200,8 @@ func TestContextHash(t *testing.T) {
 			d.promptAt(back, "from the beginning")
 		})
 	}
-	if one, again := deep(1), deep(1); one != again || one == deep(2) {
-		t.Error("a long way back: equal transcripts have different hashes, or different ones equal")
-	}
+	one, again := deep(1), deep(1)
+	kit.Check(t, one == again && one != deep(2), "a long way back: equal transcripts have different hashes, or different ones equal")
 }
 
 // TestDetectorState rejects states that are not its own.

@@ -26,9 +26,7 @@ type dialog struct {
 	prefix  string
 }
 
-func newDialog() *dialog {
-	return &dialog{model: "claude-haiku-4-5", session: session1, prefix: "0"}
-}
+func newDialog() *dialog { return &dialog{model: "claude-haiku-4-5", session: session1, prefix: "0"} }
 
 // add writes a record that hangs off parent and is the leaf then; its uuid.
 func (d *dialog) add(parent, rest string) string {

@@ -197,9 +197,8 @@ func TestAnswersCountOnce(t *testing.T) {
 		}
 	}
 	sum := s.Summary()
-	if want := int64(400*640 + 100); sum.Usage.Output != want || sum.Answers != 500 || sum.Usage.Input != 500 {
-		t.Errorf("%d answers with %+v, want 500 with output %d", sum.Answers, sum.Usage, want)
-	}
+	want := int64(400*640 + 100)
+	kit.Check(t, sum.Usage.Output == want && sum.Answers == 500 && sum.Usage.Input == 500, "%d answers with %+v, want 500 with output %d", sum.Answers, sum.Usage, want)
 }
 
 // progressLine repeats an agent's answer, as Claude Code 2.1.12 to 2.1.76 wrote it.

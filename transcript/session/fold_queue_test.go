@@ -150,9 +150,8 @@ func TestTurnsOfOthers(t *testing.T) {
 		"Claude Code goes on", "turn of 0s",
 	}
 	kit.Same(t, "differs", cmp.Diff(want, got))
-	if sum := s.Summary(); sum.Prompts != 1 || sum.Turns != 6 || sum.Title != "check every hour" {
-		t.Errorf("%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
-	}
+	sum := s.Summary()
+	kit.Check(t, sum.Prompts == 1 && sum.Turns == 6 && sum.Title == "check every hour", "%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
 }
 
 // TestTeammateIsNamed: a session that nobody prompted has the name of the teammate that it is, not what it was asked.
@@ -160,7 +159,6 @@ func TestTeammateIsNamed(t *testing.T) {
 	var s Fold
 	s.Add(0, transcript.Parse([]byte(`{"type":"user","uuid":"1","teamName":"cart","agentName":"tester","message":{"content":`+
 		`"<teammate-message teammate_id=\"team-lead\">write tests</teammate-message>"}}`)))
-	if sum := s.Summary(); sum.Title != "tester" || sum.Prompts != 0 || sum.FirstPrompt != "" {
-		t.Errorf("title %q, %d prompts, first %q", sum.Title, sum.Prompts, sum.FirstPrompt)
-	}
+	sum := s.Summary()
+	kit.Check(t, sum.Title == "tester" && sum.Prompts == 0 && sum.FirstPrompt == "", "title %q, %d prompts, first %q", sum.Title, sum.Prompts, sum.FirstPrompt)
 }

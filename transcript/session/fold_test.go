@@ -227,9 +227,8 @@ func TestLog(t *testing.T) {
 		t.Errorf("%d messages", log.Len())
 	}
 	log.Add(Event{Kind: RewindEvent, Line: 250, Rewind: &Rewind{Number: 1, ToLine: 200, Left: []Span{{201, 249}}}})
-	if got := texts(1, 0); log.Len() != 151 || got[0] != "200" {
-		t.Errorf("after the rewind: %d messages, the last is %q", log.Len(), got)
-	}
+	got := texts(1, 0)
+	kit.Check(t, log.Len() == 151 && got[0] == "200", "after the rewind: %d messages, the last is %q", log.Len(), got)
 	log.Add(Event{Kind: PromptEvent, Line: 250, Text: "again"})
 	log.Add(Event{Kind: RewindUndoneEvent, Line: 251, Rewind: &Rewind{Number: 1}})
 	if diff := cmp.Diff([]string{"249", "again"}, texts(2, 0)); diff != "" || log.Len() != DefaultLogSize {

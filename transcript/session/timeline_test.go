@@ -183,9 +183,8 @@ func TestKinds(t *testing.T) {
 	list := r.Moments()
 	a := list[1]
 	kit.Check(t, a.Agent == "a0" && a.Tool == "Explore" && a.Turn == 1, "agent is %+v", a)
-	if c := list[3]; c.Before != 167000 || c.After != 9000 || !c.At.Equal(start.Add(55800*time.Millisecond)) {
-		t.Errorf("compaction is %+v", c)
-	}
+	c := list[3]
+	kit.Check(t, c.Before == 167000 && c.After == 9000 && c.At.Equal(start.Add(55800*time.Millisecond)), "compaction is %+v", c)
 }
 
 // TestRewind: a rewind is a moment, and one that was none leaves nothing.
