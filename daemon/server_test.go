@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -287,11 +288,11 @@ func notFound(w http.ResponseWriter) {
 }
 
 // account digests all generations of a stream.
-func (s *memServer) account(session string) remote.Digest {
-	out := remote.Digest{SessionID: session, Epoch: s.epoch}
+func (s *memServer) account(session string) protocol.Digest {
+	out := protocol.Digest{SessionID: session, Epoch: s.epoch}
 	for _, number := range slices.Sorted(maps.Keys(s.streams[session])) {
 		lines, newline := s.view(session, number)
-		g := remote.Generation{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
+		g := protocol.ViewDigest{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
 		sum := sha256.New()
 		var layout transcript.Layout
 		for i, l := range lines {
@@ -300,7 +301,7 @@ func (s *memServer) account(session string) remote.Digest {
 			switch {
 			case over:
 				layout.Oversize(i, note)
-				g.Oversize = append(g.Oversize, remote.OversizeLine{Line: i, Offset: note.Offset, Length: note.Length, SHA256: hex.EncodeToString(note.SHA256[:])})
+				g.Oversize = append(g.Oversize, protocol.OversizeLine{Line: i, Offset: note.Offset, Length: note.Length, SHA256: hex.EncodeToString(note.SHA256[:])})
 			case l != nil:
 				g.Lines++
 				g.Bytes += int64(len(l)) + 1
@@ -333,7 +334,7 @@ func (s *memServer) digests(w http.ResponseWriter, r *http.Request) {
 			answers = append(answers, map[string]any{"session_id": x.SessionID, "machine": nil, "error": map[string]string{"code": "not_found", "message": "no"}})
 			continue
 		case q.Epochs == "all":
-			d = remote.Digest{SessionID: d.SessionID, Epochs: []remote.Epoch{{Epoch: d.Epoch, Generations: d.Generations}}}
+			d = protocol.Digest{SessionID: d.SessionID, Epochs: []protocol.EpochDigest{{Epoch: d.Epoch, Generations: d.Generations}}}
 		}
 		answers = append(answers, d)
 	}

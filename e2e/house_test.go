@@ -31,14 +31,14 @@ func house() plan {
 
 // arrows says which of our packages each package may import.
 const arrows = `
-cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript cmd/ccship/screen transcript/provenance cmd/ccship/history
+cmd/ccship: internal/sys cmd/ccship/term cmd/ccship/show cmd/ccship/setup daemon internal/amount daemon/config daemon/control daemon/doctor internal/service transcript/redact daemon/library daemon/project daemon/remote outbox transcript cmd/ccship/screen transcript/provenance cmd/ccship/history protocol transcript/session
 cmd/ccship-hook: internal/sys
 cmd/ccship-mcp: daemon/control
 cmd/ccship-server: cmd/ccship/term internal/amount internal/sys daemon/config server server/api server/audit server/auth server/derive server/limit server/store server/store/postgres server/store/sqlite server/web server/web/page transcript transcript/redact daemon/control internal/service protocol
 cmd/ccship/history: daemon/control transcript/provenance
-cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote
+cmd/ccship/screen: cmd/ccship/show cmd/ccship/term internal/amount daemon/control daemon/library daemon/remote protocol
 cmd/ccship/setup: cmd/ccship/show cmd/ccship/term internal/amount daemon/config daemon/control daemon/delivery daemon/remote internal/service internal/sys outbox packaging daemon protocol
-cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance
+cmd/ccship/show: cmd/ccship/term internal/amount daemon/control daemon/doctor daemon/library daemon/remote daemon daemon/config internal/sys transcript/provenance protocol
 cmd/ccship/showtest: daemon/control daemon/doctor
 cmd/ccship/term: internal/amount
 daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery daemon/document internal/sys daemon/project daemon/remote daemon/route state state/projection tail outbox protocol transcript transcript/session daemon/library internal/service transcript/redact
@@ -47,11 +47,11 @@ daemon/control: internal/sys
 daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/remote outbox state tail
 daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
 daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript
-daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route
-daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/session transcript/redact transcript/provenance
+daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route protocol
+daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/session transcript/redact transcript/provenance protocol
 daemon/project: outbox
 daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
-daemon/remote: daemon/control protocol outbox transcript/provenance
+daemon/remote: daemon/control protocol outbox transcript/provenance transcript/session
 daemon/route: daemon/control daemon/project outbox protocol state tail transcript transcript/redact
 e2e: e2e/kit
 e2e/kit:
@@ -65,7 +65,7 @@ packaging/release:
 protocol: internal/sys
 server: transcript/provenance
 server/api: server server/audit server/auth server/derive server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
-server/audit: server transcript transcript/redact
+server/audit: server transcript transcript/redact protocol
 server/auth: server protocol
 server/derive: server server/extract transcript transcript/session transcript/provenance
 server/extract: server transcript

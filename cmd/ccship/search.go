@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // foundList is what `search --json` prints.
@@ -43,14 +44,14 @@ type foundSession struct {
 
 // hit is a line that was found.
 type hit struct {
-	Session    string         `json:"session"` // an agent's, perhaps
-	Generation int64          `json:"generation"`
-	Line       int64          `json:"line"`
-	At         *time.Time     `json:"at"`
-	Kind       string         `json:"kind"`
-	Current    bool           `json:"current"` // the newest generation shows it
-	Snippet    []remote.Piece `json:"snippet"`
-	URL        string         `json:"url"`
+	Session    string           `json:"session"` // an agent's, perhaps
+	Generation int64            `json:"generation"`
+	Line       int64            `json:"line"`
+	At         *time.Time       `json:"at"`
+	Kind       string           `json:"kind"`
+	Current    bool             `json:"current"` // the newest generation shows it
+	Snippet    []protocol.Piece `json:"snippet"`
+	URL        string           `json:"url"`
 }
 
 func (a *app) searchCommand() *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // shareAsk is what `share` is asked for.
@@ -57,7 +58,7 @@ func (a *app) share(ctx context.Context, ask shareAsk) error {
 	if err != nil {
 		return err
 	}
-	server, links := remote.Keeper{Client: l.Server}, []remote.ShareLink{}
+	server, links := remote.Keeper{Client: l.Server}, []protocol.ShareLink{}
 	switch {
 	case ask.end != 0:
 		err = server.EndShareLink(ctx, ask.end)
@@ -68,7 +69,7 @@ func (a *app) share(ctx context.Context, ask shareAsk) error {
 	case ask.list:
 		links, err = server.ShareLinks(ctx, ask.session)
 	default:
-		var made remote.ShareLink
+		var made protocol.ShareLink
 		made, err = server.Share(ctx, remote.Ref{Session: ask.session, User: ask.user}, ask.expires)
 		links = append(links, made)
 	}
@@ -77,9 +78,9 @@ func (a *app) share(ctx context.Context, ask shareAsk) error {
 		return err
 	case a.JSON:
 		return a.PrintJSON(struct {
-			SchemaVersion int                `json:"schema_version"`
-			Links         []remote.ShareLink `json:"links"`
-		}{control.SchemaVersion, slices.Concat([]remote.ShareLink{}, links)})
+			SchemaVersion int                  `json:"schema_version"`
+			Links         []protocol.ShareLink `json:"links"`
+		}{control.SchemaVersion, slices.Concat([]protocol.ShareLink{}, links)})
 	case ask.end != 0:
 		a.Say("link %d shows nothing any more", ask.end)
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 func (a *app) timeline(ctx context.Context, session string, o showOptions) error {
@@ -36,19 +37,20 @@ func (a *app) timeline(ctx context.Context, session string, o showOptions) error
 }
 
 // checkpointMoments returns a session's checkpoints, as far as a daemon runs and tells within a moment.
-func (a *app) checkpointMoments(ctx context.Context, session string) (out []library.Moment) {
+func (a *app) checkpointMoments(ctx context.Context, id string) (out []library.Moment) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	client, err := a.DaemonClient(ctx)
 	if err != nil {
 		return nil
 	}
-	found, err := client.Checkpoints(ctx, control.CheckpointsQuery{Session: session, Page: control.Page{Limit: 1000}})
+	found, err := client.Checkpoints(ctx, control.CheckpointsQuery{Session: id, Page: control.Page{Limit: 1000}})
 	if err != nil {
 		return nil
 	}
 	for _, c := range found.Checkpoints {
-		out = append(out, library.Moment{Kind: "checkpoint", At: c.CreatedAt, Text: c.TriggerType, Before: c.TokensUsed})
+		out = append(out, library.Moment{Moment: session.Moment{Kind: session.TimelineCheckpoint, At: c.CreatedAt,
+			Text: c.TriggerType, Before: c.TokensUsed}})
 	}
 	slices.Reverse(out)
 	return out

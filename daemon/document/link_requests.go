@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -122,7 +123,7 @@ func (l *LinkRequests) fetch(ctx context.Context, dest string) {
 }
 
 // do carries out one request, or refuses it. It returns nil once the answer is queued.
-func (l *LinkRequests) do(ctx context.Context, dest string, r remote.LinkRequest) error {
+func (l *LinkRequests) do(ctx context.Context, dest string, r protocol.LinkRequest) error {
 	t := l.tracker
 	loc, err := t.Locator.Locate(ctx, r.SessionID)
 	if err != nil {

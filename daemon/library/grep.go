@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Match is a session on disk in which a text was found: the line that says most, and a part of it.
@@ -19,7 +19,7 @@ type Match struct {
 	Line    int64
 	Kind    string // as a server names it: prompt, answer, tool, result, message, error
 	At      *time.Time
-	Snippet []remote.Piece
+	Snippet []protocol.Piece
 }
 
 // Recent lists the sessions on disk whose files changed last, of a project or, with "", of all. They have no numbers:
@@ -177,9 +177,9 @@ func kindOf(kind string) string {
 const snippetBytes = 120
 
 // snippet returns a part of a text around a word.
-func snippet(text string, at, n int) []remote.Piece {
+func snippet(text string, at, n int) []protocol.Piece {
 	from, to := max(0, at-snippetBytes), min(len(text), at+n+snippetBytes)
-	return []remote.Piece{
+	return []protocol.Piece{
 		{Text: strings.ToValidUTF8(text[from:at], "")}, {Text: text[at : at+n], Match: true},
 		{Text: strings.ToValidUTF8(text[at+n:to], "")},
 	}

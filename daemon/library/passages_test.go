@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 // spoken is a record of the user's or of Claude's words.
@@ -34,7 +34,7 @@ func TestGrep(t *testing.T) {
 		}
 		kit.Check(t, got == want, "%q: %q, want %q", text, got, want)
 	}
-	if m := r.Grep(t.Context(), "total", "", 9); len(m) != 1 || m[0].Snippet[1] != (remote.Piece{Text: "total", Match: true}) ||
+	if m := r.Grep(t.Context(), "total", "", 9); len(m) != 1 || m[0].Snippet[1] != (protocol.Piece{Text: "total", Match: true}) ||
 		m[0].Project != "shop" {
 		t.Errorf("%+v", m)
 	}

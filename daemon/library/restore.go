@@ -19,6 +19,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -270,7 +271,7 @@ func (l *Library) fetchOnce(ctx context.Context, ref remote.Ref, path string,
 }
 
 // same says whether a file matches its digest. If lines are blank, only the length can be compared.
-func same(sum hash.Hash, n int64, g remote.Generation, missing int64) bool {
+func same(sum hash.Hash, n int64, g protocol.ViewDigest, missing int64) bool {
 	want := g.Bytes + missing
 	if !g.EOFNewline && g.EndLine > 0 {
 		want--

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
@@ -25,22 +24,9 @@ type Timeline struct {
 
 // Moment is one entry of a timeline.
 type Moment struct {
-	Line    int64     `json:"line"`
-	Kind    string    `json:"kind"`
-	At      time.Time `json:"at,omitzero"`
-	Text    string    `json:"text"`
-	From    string    `json:"from,omitempty"` // who sent a message, or the channel of a prompt
-	Tool    string    `json:"tool,omitempty"`
-	Turn    int64     `json:"turn"`
-	Took    int64     `json:"duration_ms,omitempty"` // without Waited
-	Waited  int64     `json:"waited_ms,omitempty"`
-	MayWait bool      `json:"may_include_waiting,omitempty"`
-	Running bool      `json:"running,omitempty"`
-	Queued  bool      `json:"queued,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	Before  int64     `json:"tokens_before,omitempty"`
-	After   int64     `json:"tokens_after,omitempty"`
-	URL     string    `json:"url,omitempty"`
+	Line int64 `json:"line"`
+	session.Moment
+	URL string `json:"url,omitempty"`
 }
 
 // TimelineKinds returns the kinds of moments.
@@ -67,7 +53,7 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 			t.add(marks(f.Session))
 		}
 		t.Moments = slices.DeleteFunc(t.Moments, func(m Moment) bool {
-			return len(kinds) > 0 && !slices.Contains(kinds, m.Kind)
+			return len(kinds) > 0 && !slices.Contains(kinds, string(m.Kind))
 		})
 		return t, err
 	}
@@ -78,7 +64,7 @@ func (l *Library) Timeline(ctx context.Context, session string, which Copy, kind
 	t := Timeline{SchemaVersion: control.SchemaVersion, Session: s.SessionID, Source: OnServer, Moments: []Moment{}}
 	ref := remote.Ref{Session: s.SessionID, User: s.User, Machine: &s.Machine}
 	t.Read, t.Lines, err = remote.Timeline(ctx, l.Server, ref, strings.Join(kinds, ","), func(m *remote.Moment) {
-		t.Moments = append(t.Moments, Moment(*m))
+		t.Moments = append(t.Moments, Moment{m.Line, m.Moment, m.URL})
 	})
 	return t, err
 }
@@ -105,10 +91,7 @@ func timelineOnDisk(ctx context.Context, file File) (Timeline, error) {
 	}
 	out.Read = out.Lines
 	for _, m := range t.Moments() {
-		out.Moments = append(out.Moments, Moment{Line: m.Line, Kind: string(m.Kind), At: m.At, Text: m.Text, From: m.From,
-			Tool: m.Tool,
-			Turn: m.Turn, Took: m.Took, Waited: m.Waited, MayWait: m.MayWait, Running: m.Running, Queued: m.Queued,
-			Agent: m.Agent, Before: m.Before, After: m.After})
+		out.Moments = append(out.Moments, Moment{Line: m.Line, Moment: m})
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -35,7 +36,7 @@ type agreement struct {
 // agreed reads a file and finds out how much of it a server has. has is nil if the server has nothing under this
 // machine's name.
 func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routing,
-	has *remote.Digest) (*agreement, error) {
+	has *protocol.Digest) (*agreement, error) {
 	ref := c.ref(t.File.ID)
 	if has == nil || len(has.Generations) == 0 {
 		return c.copyFormer(ctx, t, f)
@@ -51,7 +52,7 @@ func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routi
 }
 
 // front records the epoch in front at the server, and its newest generation. own is this state's epoch.
-func (a *agreement) front(epoch string, g remote.Generation, own string) {
+func (a *agreement) front(epoch string, g protocol.ViewDigest, own string) {
 	a.epochInFront, a.generation, a.epoch = epoch, g.Generation, epoch
 	if epoch == own {
 		a.epoch = ""
@@ -79,7 +80,7 @@ func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.R
 		at.total = 0
 		return at, err
 	}
-	err = c.reader.Copy(ctx, f.Stream.SessionID, remote.Copy{
+	err = c.reader.Copy(ctx, f.Stream.SessionID, protocol.CopyRequest{
 		From: former, To: c.Origin.Machine, Host: c.Origin.Host, Epoch: c.Origin.Epoch, Lines: at.lines,
 	})
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.R
 // view is a server's view of a transcript.
 type view struct {
 	ref    remote.Ref
-	digest remote.Generation
+	digest protocol.ViewDigest
 }
 
 // measure finds the lines that the disk and a view have in common. If the digest of the view matches the beginning of

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -61,7 +62,7 @@ func (v *verifier) ask(ctx context.Context, dest string, list []*candidate) erro
 			v.report.fileDone()
 			continue
 		}
-		if err := v.compareUnmoved(ctx, c, *cmp.Or(digests[i], new(remote.Digest))); err != nil {
+		if err := v.compareUnmoved(ctx, c, *cmp.Or(digests[i], new(protocol.Digest))); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -138,7 +139,7 @@ func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
 
 // compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile, it reads the
 // transcript and asks the server again.
-func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.Digest) error {
+func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has protocol.Digest) error {
 	defer v.report.fileDone()
 	const tries = 3
 	for range tries {
@@ -162,7 +163,7 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has remote.
 var errMoved = errors.New("transcript changed while comparing")
 
 // compareDigest compares digests, and where they differ line by line.
-func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.Digest) error {
+func (v *verifier) compareDigest(ctx context.Context, c *candidate, has protocol.Digest) error {
 	s, t := c.summary, &c.file
 	now, ok := v.Files.File(t.File.ID)
 	if ok && (now.Cursor.Generation != t.Cursor.Generation || now.Provisional != t.Provisional) {
@@ -171,7 +172,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has remote.D
 	}
 	g, ok := has.Newest()
 	newline := t.Provisional.Length == 0
-	s.retired = min(g.RetiredLines(), s.lines)
+	s.retired = min(g.CountRetired(), s.lines)
 	switch {
 	case ok && g.Lines == s.lines && g.SHA256 != "" && g.SHA256 == s.digest(g.EndLine) && g.EOFNewline == newline,
 		!ok && s.lines == 0:
@@ -211,7 +212,7 @@ const (
 )
 
 // explain turns the lines that differ into a difference; nil if the digests differ for a harmless reason.
-func (v *verifier) explain(c *candidate, g remote.Generation, lines *lineDiff) *control.FileDifference {
+func (v *verifier) explain(c *candidate, g protocol.ViewDigest, lines *lineDiff) *control.FileDifference {
 	s, t := c.summary, &c.file
 	diff := difference(c.report, "")
 	diff.Missing, diff.Differ = lines.missing, lines.differ

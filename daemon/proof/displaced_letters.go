@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -220,7 +221,7 @@ func (c *comparison) holdsLines(ctx context.Context, ref remote.Ref, lines []let
 
 // sendLetters queues letters in their own generations. The file continues after the lines before them that both sides
 // have.
-func (c *comparison) sendLetters(ctx context.Context, id tail.FileID, has *remote.Digest,
+func (c *comparison) sendLetters(ctx context.Context, id tail.FileID, has *protocol.Digest,
 	letters []state.DeadLetter) error {
 	slices.SortFunc(letters, func(a, b state.DeadLetter) int {
 		return cmp.Or(cmp.Compare(a.Batch.Generation, b.Batch.Generation),

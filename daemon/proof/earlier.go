@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 )
 
@@ -46,7 +46,8 @@ func (h *historyCheck) onDisk(ctx context.Context) ([]diskHash, error) {
 
 // judge compares a generation without hashes with the lines that are still on disk. epoch is "" for the file's own;
 // later are the generations of the epoch.
-func (h *historyCheck) judge(ctx context.Context, epoch string, g remote.Generation, all []remote.Generation) error {
+func (h *historyCheck) judge(ctx context.Context, epoch string, g protocol.ViewDigest,
+	all []protocol.ViewDigest) error {
 	disk, err := h.onDisk(ctx)
 	if err != nil {
 		return err
@@ -75,7 +76,7 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g remote.Generat
 		}
 	}
 	switch {
-	case g.RetiredLines() > 0 && len(found.missing) == 0 && (masked || len(found.differ) == 0):
+	case g.CountRetired() > 0 && len(found.missing) == 0 && (masked || len(found.differ) == 0):
 		add(&h.retired, g)
 	case masked:
 		h.unproven(g, whyMasked)
@@ -128,7 +129,7 @@ func compareWithDisk(ctx context.Context, disk []diskHash, has *Hashes, end int6
 }
 
 // dropReplaced drops lines that a later generation of the epoch has replaced.
-func (e *earlier) dropReplaced(generation uint32, all []remote.Generation) {
+func (e *earlier) dropReplaced(generation uint32, all []protocol.ViewDigest) {
 	keep := func(ranges []control.Range) (kept []control.Range) {
 		for _, r := range ranges {
 			for _, g := range all {

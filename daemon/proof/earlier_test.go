@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 // stands for lines: each letter is one line's content, a blank is one that is not there.
@@ -28,7 +28,7 @@ func TestEarlier(t *testing.T) {
 	line := func(first, last int64) []control.Range { return []control.Range{{First: first, Last: last}} }
 	for name, c := range map[string]struct {
 		disk, server string
-		later        []remote.Generation
+		later        []protocol.ViewDigest
 		want         earlier
 	}{
 		"the same":          {disk: "abcde", server: "abcde"},
@@ -42,11 +42,11 @@ func TestEarlier(t *testing.T) {
 		"lost and rewound":  {disk: "abcde", server: "abx z", want: earlier{rewound: true}},
 		"damaged, rewound":  {disk: "abcde", server: "xbyyy", want: earlier{rewound: true, lineDiff: lineDiff{differ: line(0, 0)}}},
 		"replaced by a later": {disk: "abcde", server: "axcde", want: earlier{replaced: true},
-			later: []remote.Generation{{Generation: 4, RewoundTo: 1}}},
+			later: []protocol.ViewDigest{{Generation: 4, RewoundTo: 1}}},
 		"a later one begins behind": {disk: "abcde", server: "axcde", want: earlier{lineDiff: lineDiff{differ: line(1, 1)}},
-			later: []remote.Generation{{Generation: 4, RewoundTo: 2}}},
+			later: []protocol.ViewDigest{{Generation: 4, RewoundTo: 2}}},
 		"an earlier one": {disk: "abcde", server: "axcde", want: earlier{lineDiff: lineDiff{differ: line(1, 1)}},
-			later: []remote.Generation{{Generation: 2}}},
+			later: []protocol.ViewDigest{{Generation: 2}}},
 	} {
 		var disk []diskHash
 		for _, l := range c.disk {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Why something cannot be proven.
@@ -28,12 +28,12 @@ type findings struct {
 }
 
 // unproven counts a generation that is stored but cannot be proven.
-func (f *findings) unproven(g remote.Generation, why string) {
+func (f *findings) unproven(g protocol.ViewDigest, why string) {
 	add(&f.stored, g)
 	f.why[why]++
 }
 
-func add(c *control.DeepCount, g remote.Generation) {
+func add(c *control.DeepCount, g protocol.ViewDigest) {
 	c.Generations++
 	c.Lines += g.Lines
 	c.Bytes += g.Bytes

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -123,14 +124,14 @@ func (v *verifier) compareStored(ctx context.Context, dest string, files []tail.
 			continue
 		}
 		h := historyCheck{v: v, reader: reader, facts: v.facts[t.File.ID], ref: refs[i], file: t}
-		if err := h.runUnmoved(ctx, *cmp.Or(digests[i], new(remote.Digest))); err != nil {
+		if err := h.runUnmoved(ctx, *cmp.Or(digests[i], new(protocol.Digest))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func storesNothing(d *remote.Digest) bool { return d == nil || len(d.Epochs) == 0 }
+func storesNothing(d *protocol.Digest) bool { return d == nil || len(d.Epochs) == 0 }
 
 // countUnknown counts what a server holds of transcripts that the state does not remember.
 func (v *verifier) countUnknown(ctx context.Context, dest string, refs []remote.Ref) error {
@@ -146,7 +147,7 @@ func (v *verifier) countUnknown(ctx context.Context, dest string, refs []remote.
 			}
 			for _, e := range d.Epochs {
 				for _, g := range e.Generations {
-					if g.RetiredLines() > 0 {
+					if g.CountRetired() > 0 {
 						add(&found.retired, g)
 						continue
 					}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/redact"
@@ -163,7 +164,7 @@ func (d *lineDiff) check(line int64, has, same, excused bool) {
 }
 
 // Notes returns the oversize lines of a view by their numbers. What is no digest is one of no line.
-func Notes(g *remote.Generation) map[int64]transcript.Oversize {
+func Notes(g *protocol.ViewDigest) map[int64]transcript.Oversize {
 	notes := make(map[int64]transcript.Oversize, len(g.Oversize))
 	for _, o := range g.Oversize {
 		n := transcript.Oversize{Offset: o.Offset, Length: o.Length}
@@ -194,7 +195,7 @@ func widen(ranges []control.Range, line int64) []control.Range {
 
 // stillRefused returns the lines of a generation that the server refused and that no later rewind has replaced. A line
 // that was rewound since is a different line, which the server may have accepted.
-func stillRefused(dead map[int64]uint32, generations []remote.Generation, now uint32) map[int64]bool {
+func stillRefused(dead map[int64]uint32, generations []protocol.ViewDigest, now uint32) map[int64]bool {
 	refused := map[int64]bool{}
 	for line, in := range dead {
 		refused[line] = true

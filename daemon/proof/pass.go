@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -95,7 +96,7 @@ func (p *pass) lines(ctx context.Context) error {
 }
 
 // generation masks the lines that are stored in a generation, and the bytes that others replaced there.
-func (p *pass) generation(ctx context.Context, epoch string, g *remote.Generation) error {
+func (p *pass) generation(ctx context.Context, epoch string, g *protocol.ViewDigest) error {
 	ref, number := p.ref, int64(g.Generation)
 	ref.Epoch, ref.Generation = epoch, &number
 	file, err := p.reader.Raw(ctx, ref, true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/redact"
@@ -37,7 +38,7 @@ type pastGeneration struct {
 }
 
 // runUnmoved compares, and adds the findings to the report. If the file is rewound meanwhile it asks the server again.
-func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error {
+func (h *historyCheck) runUnmoved(ctx context.Context, has protocol.Digest) error {
 	const tries = 3
 	for try := 1; ; try++ {
 		h.findings = findings{why: map[string]int{}}
@@ -53,11 +54,11 @@ func (h *historyCheck) runUnmoved(ctx context.Context, has remote.Digest) error 
 		if err != nil {
 			return err
 		}
-		h.file, h.disk, has = now, nil, *cmp.Or(again[0], new(remote.Digest))
+		h.file, h.disk, has = now, nil, *cmp.Or(again[0], new(protocol.Digest))
 	}
 }
 
-func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
+func (h *historyCheck) run(ctx context.Context, has protocol.Digest) error {
 	known, err := h.v.State.Files.History(ctx, h.file.File.ID)
 	if errors.Is(err, state.ErrUnknownFile) {
 		return nil
@@ -66,7 +67,7 @@ func (h *historyCheck) run(ctx context.Context, has remote.Digest) error {
 		return err
 	}
 	expected := h.expected(&known)
-	held := map[uint32]remote.Generation{}
+	held := map[uint32]protocol.ViewDigest{}
 	for _, e := range has.Epochs {
 		for _, g := range e.Generations {
 			switch {
@@ -123,12 +124,12 @@ func (h *historyCheck) incomplete() bool {
 }
 
 // compare compares one generation with what was known when it ended.
-func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *pastGeneration) error {
+func (h *historyCheck) compare(ctx context.Context, g protocol.ViewDigest, past *pastGeneration) error {
 	if g.EndLine < past.cursor.Line {
 		h.differs(g.Generation, "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
 		return nil
 	}
-	if g.RetiredLines() > 0 && (g.Missing <= int64(len(g.Oversize)) || past.leftOut) {
+	if g.CountRetired() > 0 && (g.Missing <= int64(len(g.Oversize)) || past.leftOut) {
 		add(&h.retired, g) // the hashes taken when the lines were read cannot prove what only hashes are left of
 		return nil
 	}
@@ -169,11 +170,11 @@ func (h *historyCheck) compare(ctx context.Context, g remote.Generation, past *p
 
 // masked reports whether the server's copy of a generation has tokens instead of secrets. The hashes taken when the
 // lines were read cannot prove such a copy.
-func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remote.Ref) (bool, error) {
+func (h *historyCheck) masked(ctx context.Context, g protocol.ViewDigest, ref remote.Ref) (bool, error) {
 	if len(g.Masked) > 0 {
 		return true, nil
 	}
-	if g.RetiredLines() > 0 {
+	if g.CountRetired() > 0 {
 		return false, nil
 	}
 	if h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd) == nil && h.v.Masking.Proof() == nil {
@@ -196,7 +197,7 @@ func (h *historyCheck) masked(ctx context.Context, g remote.Generation, ref remo
 }
 
 // refOf names a generation of the file at its server.
-func (h *historyCheck) refOf(g remote.Generation) remote.Ref {
+func (h *historyCheck) refOf(g protocol.ViewDigest) remote.Ref {
 	number := int64(g.Generation)
 	return remote.Ref{
 		Session: h.ref.Session, User: remote.Me, Machine: h.ref.Machine,
@@ -215,7 +216,7 @@ func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
 }
 
 // nameMissing finds the lines of a generation that are not stored.
-func (h *historyCheck) nameMissing(ctx context.Context, g remote.Generation, missing int64) error {
+func (h *historyCheck) nameMissing(ctx context.Context, g protocol.ViewDigest, missing int64) error {
 	d := h.differs(g.Generation, "")
 	oversize := map[int64]bool{}
 	for _, o := range g.Oversize {

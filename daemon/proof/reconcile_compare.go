@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -134,7 +135,7 @@ func (c *comparison) some(ctx context.Context, list []tail.Tracked) error {
 	}
 	digests, err := c.reader.Digests(ctx, refs, false)
 	if c.fromStart && remote.Is(err, remote.CodeNoReading) {
-		digests, err = make([]*remote.Digest, len(list)), nil
+		digests, err = make([]*protocol.Digest, len(list)), nil
 	}
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ var errElsewhere = errors.New("the transcript does not go to this server any mor
 var errRewound = errors.New("the file was rewound and not yet read again")
 
 // file compares a transcript with the server's digest (nil: none), and rejoins it if they differ.
-func (c *comparison) file(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
+func (c *comparison) file(ctx context.Context, t tail.Tracked, has *protocol.Digest) error {
 	c.compared++
 	c.seen[t.File.ID] = true
 	for range mostTries {
@@ -241,7 +242,7 @@ func (c *comparison) limitCommon(ctx context.Context, id tail.FileID) (err error
 }
 
 // askAgain renews the server's answer about a transcript that has changed, if the answer may have changed too.
-func (c *comparison) askAgain(ctx context.Context, t *tail.Tracked, has *remote.Digest) (*remote.Digest, error) {
+func (c *comparison) askAgain(ctx context.Context, t *tail.Tracked, has *protocol.Digest) (*protocol.Digest, error) {
 	if !c.sending || c.fromStart {
 		return has, nil
 	}
@@ -255,7 +256,7 @@ func (c *comparison) askAgain(ctx context.Context, t *tail.Tracked, has *remote.
 	return &d, err
 }
 
-func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *remote.Digest) error {
+func (c *comparison) fileOnce(ctx context.Context, t tail.Tracked, has *protocol.Digest) error {
 	f := c.routings[t.File.ID]
 	if c.fromStart {
 		return c.rejoin(ctx, &t, &f, c.fromFirst(has))

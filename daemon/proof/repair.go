@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -39,7 +39,7 @@ func (r *Reconciler) Repair(ctx context.Context, dest string, ids []tail.FileID,
 }
 
 // fromFirst returns the agreement for sending everything again, whatever the server has.
-func (c *comparison) fromFirst(has *remote.Digest) *agreement {
+func (c *comparison) fromFirst(has *protocol.Digest) *agreement {
 	at := &agreement{prefix: &tail.Prefix{}}
 	if has == nil {
 		return at

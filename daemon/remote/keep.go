@@ -5,25 +5,15 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // Keeper asks a server about links to sessions.
 type Keeper struct{ Client *Client }
 
-// ShareLink is an address that shows one session to anyone with it.
-type ShareLink struct {
-	ID        int64     `json:"id"`
-	URL       string    `json:"url,omitempty"` // only when it is made
-	SessionID string    `json:"session_id"`
-	Title     string    `json:"title"`
-	By        string    `json:"by"`
-	Created   time.Time `json:"created"`
-	Until     time.Time `json:"until"`
-}
-
 // Share makes a link to a session that works for a while: days as 7d, or a Go duration; "": the server's default.
-func (k Keeper) Share(ctx context.Context, ref Ref, expires string) (link ShareLink, err error) {
+func (k Keeper) Share(ctx context.Context, ref Ref, expires string) (link protocol.ShareLink, err error) {
 	body := struct {
 		Expires string `json:"expires"`
 	}{expires}
@@ -31,13 +21,13 @@ func (k Keeper) Share(ctx context.Context, ref Ref, expires string) (link ShareL
 }
 
 // ShareLinks lists links that work, to one session or, with "", to all that the key's user may list.
-func (k Keeper) ShareLinks(ctx context.Context, session string) ([]ShareLink, error) {
+func (k Keeper) ShareLinks(ctx context.Context, session string) ([]protocol.ShareLink, error) {
 	q := url.Values{}
 	if session != "" {
 		q.Set("session", session)
 	}
 	var a struct {
-		Links []ShareLink `json:"links"`
+		Links []protocol.ShareLink `json:"links"`
 	}
 	err := k.Client.get(ctx, "/api/share-links", q, &a)
 	return a.Links, err

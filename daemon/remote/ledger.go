@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // Ledger is the number of writes of one machine that a server has accepted.
@@ -30,17 +32,8 @@ func (c *Client) Ledger(ctx context.Context, machine string, since int64) (Ledge
 	return l, err
 }
 
-// Copy asks the server to store the first lines of a transcript under another machine's name.
-type Copy struct {
-	From  string `json:"from_machine"`
-	To    string `json:"to_machine"`
-	Host  string `json:"host"`
-	Epoch string `json:"epoch"` // epoch of the copy's generation 0
-	Lines int64  `json:"lines"`
-}
-
 // Copy copies lines of a transcript on the server.
-func (c *Client) Copy(ctx context.Context, session string, q Copy) error {
+func (c *Client) Copy(ctx context.Context, session string, q protocol.CopyRequest) error {
 	var done struct {
 		Success bool `json:"success"`
 	}

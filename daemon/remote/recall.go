@@ -3,27 +3,15 @@ package remote
 import (
 	"context"
 	"strconv"
-	"time"
+
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Moment is one entry of a session's timeline.
 type Moment struct {
-	Line    int64     `json:"line_index"`
-	Kind    string    `json:"kind"`
-	At      time.Time `json:"at"` // zero: not known
-	Text    string    `json:"text"`
-	From    string    `json:"from"` // who sent a message, or the channel of a prompt
-	Tool    string    `json:"tool"`
-	Turn    int64     `json:"turn"`
-	Took    int64     `json:"duration_ms"` // without Waited
-	Waited  int64     `json:"waited_ms"`
-	MayWait bool      `json:"may_include_waiting"` // Took may have more waiting in it
-	Running bool      `json:"running"`
-	Queued  bool      `json:"queued"`
-	Agent   string    `json:"agent"`
-	Before  int64     `json:"tokens_before"`
-	After   int64     `json:"tokens_after"`
-	URL     string    `json:"url"`
+	Line int64 `json:"line_index"`
+	session.Moment
+	URL string `json:"url"`
 }
 
 // Timeline calls f for what happened in a session, in the order of its lines. kinds is a list with commas; "" is all.

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // maxPage is the largest number of sessions on a page.
@@ -215,25 +217,13 @@ type Ranked struct {
 
 // RankedSession is a session that a search found, and the best of its lines.
 type RankedSession struct {
-	Session Session  `json:"session"`
-	Title   string   `json:"title"`
-	Prompt  string   `json:"first_prompt"`
-	Branch  string   `json:"branch"`
-	Gone    *string  `json:"gone_session_id"` // that a prompt history names, and that is not stored
-	Missing []string `json:"missing"`         // words that it lacks
-	Hits    []Hit    `json:"hits"`
-}
-
-// Hit is a line that was found.
-type Hit struct {
-	SessionID  string     `json:"session_id"` // an agent's, perhaps
-	Generation int64      `json:"generation"`
-	Line       int64      `json:"line_index"`
-	Time       *time.Time `json:"time"`
-	Kind       string     `json:"kind"` // as server.TextKinds and server.PlaceKinds name it
-	Snippet    []Piece    `json:"snippet"`
-	Current    bool       `json:"current"` // the newest view shows it
-	URL        string     `json:"url"`
+	Session Session        `json:"session"`
+	Title   string         `json:"title"`
+	Prompt  string         `json:"first_prompt"`
+	Branch  string         `json:"branch"`
+	Gone    *string        `json:"gone_session_id"` // that a prompt history names, and that is not stored
+	Missing []string       `json:"missing"`         // words that it lacks
+	Hits    []protocol.Hit `json:"hits"`
 }
 
 // Facets are how many of the found sessions each value has.
@@ -247,12 +237,6 @@ type Facets struct {
 type Count struct {
 	Value string `json:"value"`
 	Count int64  `json:"count"`
-}
-
-// Piece is a part of a snippet.
-type Piece struct {
-	Text  string `json:"text"`
-	Match bool   `json:"match"`
 }
 
 // Find is what to search for.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/auth"
@@ -19,20 +20,14 @@ import (
 // maxDigests is how many streams one request may ask for.
 const maxDigests = 1000
 
-// epochDigest is proof of one epoch.
-type epochDigest struct {
-	Epoch       string             `json:"epoch"`
-	Generations []audit.ViewDigest `json:"generations"`
-}
-
-func newDigestAnswer(snap server.Snapshot) digestAnswer {
+func newDigestAnswer(snap server.Snapshot) protocol.Digest {
 	x := snap.Session()
-	return digestAnswer{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
+	return protocol.Digest{SessionID: x.SessionID, Machine: x.Machine, Epoch: x.Epoch}
 }
 
 // digestEpochs digests all generations of all epochs of a stream, one epoch after the other, each at one moment.
-func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (digestAnswer, error) {
-	var a digestAnswer
+func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (protocol.Digest, error) {
+	var a protocol.Digest
 	ref.Epoch = ""
 	var epochs []server.Epoch
 	err := s.view(r, who, ref, func(_ context.Context, snap server.Snapshot) error {
@@ -49,7 +44,7 @@ func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (
 		ref.Epoch = e.Name
 		err := s.view(r, who, ref, func(ctx context.Context, snap server.Snapshot) error {
 			generations, err := audit.DigestViews(ctx, snap)
-			a.Epochs = append(a.Epochs, epochDigest{e.Name, generations})
+			a.Epochs = append(a.Epochs, protocol.EpochDigest{Epoch: e.Name, Generations: generations})
 			return err
 		})
 		if err != nil {
@@ -57,17 +52,6 @@ func (s *Server) digestEpochs(r *http.Request, who server.Key, ref server.Ref) (
 		}
 	}
 	return a, nil
-}
-
-// digestRequest names streams.
-type digestRequest struct {
-	Sessions []struct {
-		SessionID string  `json:"session_id"`
-		User      string  `json:"user"`
-		Machine   *string `json:"machine"`
-		Epoch     string  `json:"epoch"`
-	} `json:"sessions"`
-	Epochs string `json:"epochs"` // "all"
 }
 
 // digestError replaces the digest of a stream that cannot be read.
@@ -84,7 +68,7 @@ type digestError struct {
 // streams in one answer, in the order asked for. It is sent as it is computed; a stream that can't be read has an
 // error in its place.
 func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	var q digestRequest
+	var q protocol.DigestRequest
 	if err := s.readJSON(w, r, &q); err != nil {
 		return err
 	}
@@ -137,7 +121,7 @@ func (s *Server) cut(r *http.Request, err error) error {
 
 // digestOne returns a stream's digests, or the error that replaces them.
 func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all bool) (any, error) {
-	var a digestAnswer
+	var a protocol.Digest
 	var err error
 	if all {
 		a, err = s.digestEpochs(r, who, ref)
@@ -165,16 +149,6 @@ func (s *Server) digestOne(r *http.Request, who server.Key, ref server.Ref, all 
 
 // maxHashes is how many line hashes one call answers.
 const maxHashes = 10_000
-
-type digestAnswer struct {
-	SessionID   string             `json:"session_id"`
-	Machine     string             `json:"machine"`
-	Epoch       string             `json:"epoch,omitempty"`
-	Epochs      []epochDigest      `json:"epochs,omitzero"`      // newest first, if all are asked for; then nothing below
-	Generations []audit.ViewDigest `json:"generations,omitzero"` // left out when single lines are asked for
-	// LineHashes is sha256 over each line and its newline, null where nothing is stored.
-	LineHashes []*string `json:"line_hashes,omitzero"`
-}
 
 // digest is GET /api/sessions/{id}/digest?generation&from&to&machine&epoch&epochs: the digests of all generations, or
 // of the named one. With from or to it returns the hashes of those lines instead, so that a page costs its own lines
@@ -204,8 +178,8 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 		if q.Has("from") || q.Has("to") {
 			a.LineHashes, err = lineHashes(ctx, snap, v, q)
 		} else if a.Generations, err = audit.DigestViews(ctx, snap); q.Has("generation") {
-			a.Generations = slices.DeleteFunc(a.Generations, func(g audit.ViewDigest) bool {
-				return g.Generation != v.Generation.Number
+			a.Generations = slices.DeleteFunc(a.Generations, func(g protocol.ViewDigest) bool {
+				return g.Generation != uint32(v.Generation.Number)
 			})
 		}
 		return a, err

@@ -121,20 +121,11 @@ func (s *Server) ledger(r *http.Request, who server.Key) (any, error) {
 	}{l.Store, l.Count, l.Token, l.Since, l.Writer, orEmpty(l.Changed)}, nil
 }
 
-// copyRequest asks for a copy of a transcript's first lines in the name of another machine of the same user.
-type copyRequest struct {
-	From  string `json:"from_machine"`
-	To    string `json:"to_machine"`
-	Host  string `json:"host"`
-	Epoch string `json:"epoch"`
-	Lines int64  `json:"lines"`
-}
-
 // copyLines is POST /api/sessions/{id}/copy: it copies the first lines of the caller's own transcript of one machine to
 // generation 0 of the same transcript of another machine. So a clone of a machine continues under its own name without
 // sending them again.
 func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	var q copyRequest
+	var q protocol.CopyRequest
 	if err := s.readJSON(w, r, &q); err != nil {
 		return err
 	}

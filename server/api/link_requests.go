@@ -78,14 +78,6 @@ func (s *Server) announceLinkRequests(w http.ResponseWriter, r *http.Request, wh
 	}
 }
 
-// pendingAnswer is a link request in the answer to a daemon.
-type pendingAnswer struct {
-	ID        string `json:"id"`
-	SessionID string `json:"session_id"`
-	Path      string `json:"path"`
-	Link      bool   `json:"link"`
-}
-
 // pendingLinkRequests is GET /api/link-requests?machine: what waits for a machine's daemon, the oldest first.
 func (s *Server) pendingLinkRequests(r *http.Request, who server.Key) (any, error) {
 	machine := r.URL.Query().Get("machine")
@@ -97,9 +89,9 @@ func (s *Server) pendingLinkRequests(r *http.Request, who server.Key) (any, erro
 		return nil, err
 	}
 	return struct {
-		LinkRequests []pendingAnswer `json:"link_requests"`
-	}{each(list, func(x server.LinkRequest) pendingAnswer {
-		return pendingAnswer{x.ID, x.SessionID, x.Path, x.Link}
+		LinkRequests []protocol.LinkRequest `json:"link_requests"`
+	}{each(list, func(x server.LinkRequest) protocol.LinkRequest {
+		return protocol.LinkRequest{ID: x.ID, SessionID: x.SessionID, Path: x.Path, Link: x.Link}
 	})}, nil
 }
 

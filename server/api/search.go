@@ -5,31 +5,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
 )
 
 // rankedAnswer is a session that a search found, and the best of its lines.
 type rankedAnswer struct {
-	Session sessionAnswer `json:"session"`
-	Title   string        `json:"title"`
-	Prompt  string        `json:"first_prompt"`
-	Branch  string        `json:"branch"`
-	Gone    *string       `json:"gone_session_id"` // that the prompt history names, and that is not stored
-	Missing []string      `json:"missing"`         // words that it lacks
-	Hits    []hitAnswer   `json:"hits"`
-}
-
-// hitAnswer is one line that was found.
-type hitAnswer struct {
-	SessionID  string        `json:"session_id"` // an agent's, perhaps
-	Generation int64         `json:"generation"`
-	Line       int64         `json:"line_index"`
-	Time       *time.Time    `json:"time"`
-	Kind       string        `json:"kind"`
-	Snippet    []pieceAnswer `json:"snippet"`
-	Current    bool          `json:"current"`
-	URL        string        `json:"url"`
+	Session sessionAnswer  `json:"session"`
+	Title   string         `json:"title"`
+	Prompt  string         `json:"first_prompt"`
+	Branch  string         `json:"branch"`
+	Gone    *string        `json:"gone_session_id"` // that the prompt history names, and that is not stored
+	Missing []string       `json:"missing"`         // words that it lacks
+	Hits    []protocol.Hit `json:"hits"`
 }
 
 // searchAnswer is one page of sessions, the best first.
@@ -92,9 +81,9 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
 	return rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
 		Branch: x.Summary.Branch, Gone: orNull(x.Gone), Missing: orEmpty(x.Missing),
-		Hits: each(x.Hits, func(h server.Hit) hitAnswer {
-			return hitAnswer{h.Session.SessionID, h.Generation, h.Line, timeAnswer(h.Time), h.Kind,
-				piecesAnswer(h.Snippet), h.Current, s.hitURL(r, h)}
+		Hits: each(x.Hits, func(h server.Hit) protocol.Hit {
+			return protocol.Hit{SessionID: h.Session.SessionID, Generation: h.Generation, Line: h.Line, Time: timeAnswer(h.Time),
+				Kind: h.Kind, Snippet: piecesAnswer(h.Snippet), Current: h.Current, URL: s.hitURL(r, h)}
 		})}
 }
 
@@ -138,15 +127,9 @@ func (s *Server) drops(r *http.Request, who server.Key) (any, error) {
 	return a, nil
 }
 
-// pieceAnswer is a piece of a snippet, in order.
-type pieceAnswer struct {
-	Text  string `json:"text"`
-	Match bool   `json:"match"`
-}
-
 // piecesAnswer cuts a snippet at its marks.
-func piecesAnswer(s string) []pieceAnswer {
-	out := []pieceAnswer{}
+func piecesAnswer(s string) []protocol.Piece {
+	out := []protocol.Piece{}
 	for match := false; s != ""; match = !match {
 		mark := "\x02"
 		if match {
@@ -154,7 +137,7 @@ func piecesAnswer(s string) []pieceAnswer {
 		}
 		text, rest, _ := strings.Cut(s, mark)
 		if text != "" {
-			out = append(out, pieceAnswer{text, match})
+			out = append(out, protocol.Piece{Text: text, Match: match})
 		}
 		s = rest
 	}

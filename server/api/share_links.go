@@ -6,24 +6,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/wire"
 )
 
-// shareLinkAnswer is a link to a session in answers.
-type shareLinkAnswer struct {
-	ID      int64     `json:"id"`
-	URL     string    `json:"url,omitempty"` // only when it is made
-	Session string    `json:"session_id"`
-	Title   string    `json:"title"`
-	By      string    `json:"by"` // user
-	Created time.Time `json:"created"`
-	Until   time.Time `json:"until"`
-}
-
-func answerLink(l server.ShareLink) shareLinkAnswer {
-	return shareLinkAnswer{ID: l.ID, Session: l.Session, Title: l.Title, By: l.By.Name, Created: l.Created, Until: l.Until}
+func answerLink(l server.ShareLink) protocol.ShareLink {
+	return protocol.ShareLink{ID: l.ID, SessionID: l.Session, Title: l.Title, By: l.By.Name, Created: l.Created,
+		Until: l.Until}
 }
 
 // addShareLink is POST /api/sessions/{id}/share-links {expires}: an address that shows a session to anybody. Only whose
@@ -71,7 +62,7 @@ func shareLinks(q *accountRequest) (status int, answer any, err error) {
 	}
 	list, err := q.Kept.ShareLinks(q.Context(), choice, time.Now())
 	return http.StatusOK, struct {
-		Links []shareLinkAnswer `json:"links"`
+		Links []protocol.ShareLink `json:"links"`
 	}{each(list, answerLink)}, err
 }
 

@@ -11,45 +11,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
 
-// ViewDigest is proof of one view: SHA256 over each stored line and a newline, in order, and over where they stand if
-// not all are there (transcript.Layout). Lines that retention removed count as stored ones.
-type ViewDigest struct {
-	Generation int64            `json:"generation"`
-	RewoundTo  int64            `json:"rewound_to"`
-	Lines      int64            `json:"lines"`    // stored
-	EndLine    int64            `json:"end_line"` // of the file
-	Missing    int64            `json:"missing"`  // of them not stored, oversize ones among them
-	Bytes      int64            `json:"bytes"`    // stored, a newline counted for each line
-	SHA256     string           `json:"sha256"`   // "" with lines that retention removed: the hash of each is known
-	EOFNewline bool             `json:"eof_newline"`
-	Oversize   []oversizeLine   `json:"oversize"`
-	Masked     []int64          `json:"masked,omitempty"`  // lines that the server masked by itself
-	Retired    []RetiredStretch `json:"retired,omitempty"` // lines that retention removed
-}
-
-// RetiredStretch is lines that retention removed. Lines may be fewer than lie between First and Last.
-type RetiredStretch struct {
-	First int64  `json:"first"`
-	Last  int64  `json:"last"`
-	Lines int64  `json:"lines"`
-	At    string `json:"at"`
-}
-
-// oversizeLine is a line that was longer than the client's cap.
-type oversizeLine struct {
-	Line   int64  `json:"line"`
-	Offset int64  `json:"offset"`
-	Length int64  `json:"length"`
-	SHA256 string `json:"sha256"`
-}
-
 // DigestViews digests every generation's view in one pass over the stored lines: a view begins like the one before it,
 // up to the line its generation starts at, so that the running hash is kept at each such line.
-func DigestViews(ctx context.Context, snap server.Snapshot) ([]ViewDigest, error) {
+func DigestViews(ctx context.Context, snap server.Snapshot) ([]protocol.ViewDigest, error) {
 	gens := snap.Generations()
 	var starts []int64
 	for _, g := range gens {
@@ -57,7 +26,7 @@ func DigestViews(ctx context.Context, snap server.Snapshot) ([]ViewDigest, error
 	}
 	slices.Sort(starts)
 	d := digester{starts: slices.Compact(starts), kept: []running{{hash: sha256.New()}}}
-	out := make([]ViewDigest, 0, len(gens))
+	out := make([]protocol.ViewDigest, 0, len(gens))
 	for i, g := range gens {
 		// The view's own span is its last: everything before it is what the view before begins with.
 		if err := d.rewind(g.RewoundTo); err != nil {
@@ -76,7 +45,7 @@ func DigestViews(ctx context.Context, snap server.Snapshot) ([]ViewDigest, error
 }
 
 // addMasked lists the lines of each view that the server masked by itself.
-func addMasked(ctx context.Context, snap server.Snapshot, out []ViewDigest) error {
+func addMasked(ctx context.Context, snap server.Snapshot, out []protocol.ViewDigest) error {
 	masked, err := snap.Masked(ctx)
 	if err != nil || len(masked) == 0 {
 		return err
@@ -86,7 +55,7 @@ func addMasked(ctx context.Context, snap server.Snapshot, out []ViewDigest) erro
 		byGeneration[m.Generation] = append(byGeneration[m.Generation], m.Line)
 	}
 	for i := range out {
-		v, err := server.ViewOf(snap.Generations(), out[i].Generation)
+		v, err := server.ViewOf(snap.Generations(), int64(out[i].Generation))
 		if err != nil {
 			return err
 		}
@@ -116,8 +85,8 @@ type running struct {
 	layout   transcript.Layout
 	lines    int64
 	bytes    int64
-	oversize []oversizeLine
-	retired  []RetiredStretch
+	oversize []protocol.OversizeLine
+	retired  []protocol.RetiredLines
 }
 
 func (r *running) clone() (running, error) {
@@ -189,7 +158,7 @@ func (r *running) retire(line int64, at time.Time) {
 		r.retired[n-1].Last, r.retired[n-1].Lines = line, r.retired[n-1].Lines+1
 		return
 	}
-	r.retired = append(r.retired, RetiredStretch{First: line, Last: line, Lines: 1, At: when})
+	r.retired = append(r.retired, protocol.RetiredLines{First: line, Last: line, Lines: 1, At: when})
 }
 
 // rewind goes back to what stood before line to, and forgets what was kept beyond it.
@@ -240,12 +209,12 @@ func (d *digester) addOversize(l *server.Line) {
 	o, _ := transcript.ParseOversize(l.Raw)
 	d.now.layout.Oversize(l.Index, o)
 	d.now.oversize = append(d.now.oversize,
-		oversizeLine{l.Index, o.Offset, o.Length, hex.EncodeToString(o.SHA256[:])})
+		protocol.OversizeLine{Line: l.Index, Offset: o.Offset, Length: o.Length, SHA256: hex.EncodeToString(o.SHA256[:])})
 }
 
-func (d *digester) answer(g server.Generation, end int64) ViewDigest {
-	a := ViewDigest{
-		Generation: g.Number, RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
+func (d *digester) answer(g server.Generation, end int64) protocol.ViewDigest {
+	a := protocol.ViewDigest{
+		Generation: uint32(g.Number), RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
 		Missing: end - d.now.lines, Bytes: d.now.bytes,
 		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
 		Retired: slices.Clone(d.now.retired),
@@ -254,7 +223,7 @@ func (d *digester) answer(g server.Generation, end int64) ViewDigest {
 		a.SHA256 = hex.EncodeToString(d.now.layout.Sum(end, d.now.hash.Sum(nil)))
 	}
 	if a.Oversize == nil {
-		a.Oversize = []oversizeLine{}
+		a.Oversize = []protocol.OversizeLine{}
 	}
 	return a
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/derive"
@@ -85,7 +86,7 @@ func understand(t *testing.T, st full) {
 }
 
 // views are the digests of an epoch, without what says that lines were retired.
-func views(t *testing.T, st full, session string) (out []audit.ViewDigest, retired int64) {
+func views(t *testing.T, st full, session string) (out []protocol.ViewDigest, retired int64) {
 	t.Helper()
 	opened(t, st, session, func(snap server.Snapshot) {
 		var err error
@@ -107,7 +108,7 @@ func proofs(t *testing.T, st full, session string) (out []string, retired int64)
 	list, retired := views(t, st, session)
 	opened(t, st, session, func(snap server.Snapshot) {
 		for _, v := range list {
-			of := kit.Try(server.ViewOf(snap.Generations(), v.Generation)).Must(t)
+			of := kit.Try(server.ViewOf(snap.Generations(), int64(v.Generation))).Must(t)
 			hashes := kit.Try(audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)).Must(t)
 			sum := sha256.New()
 			for _, h := range hashes {

@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 func jsonPID() string { return strconv.Itoa(os.Getpid()) }
@@ -99,8 +100,8 @@ func TestKeys(t *testing.T) {
 func TestGone(t *testing.T) {
 	h := sit(t, desk(t, serve(t, &answers{})))
 	gone := ship
-	r := foundRow(h.m.source.Library.Server, &remote.RankedSession{Gone: &gone, Hits: []remote.Hit{{Kind: "history", Line: 7,
-		Snippet: []remote.Piece{{Text: "fix the "}, {Text: "bell", Match: true}}}}})
+	r := foundRow(h.m.source.Library.Server, &remote.RankedSession{Gone: &gone, Hits: []protocol.Hit{{Kind: "history", Line: 7,
+		Snippet: []protocol.Piece{{Text: "fix the "}, {Text: "bell", Match: true}}}}})
 	h.m.show(page{rows: []row{r}})
 	h.m.passages[r.key()] = &conversation{}
 	lines, _ := h.m.conversation(80)
@@ -158,7 +159,7 @@ func TestHostilePassages(t *testing.T) {
 		c.passages = append(c.passages, library.Passage{Message: library.Message{Kind: kind, Text: bad + "\n" + bad}, Tool: bad, Failed: true,
 			Changes: []library.Change{{Old: bad, New: "~~~" + bad}}})
 	}
-	c.draw(&row{snippet: []remote.Piece{{Text: bad}}}, 40, false)
+	c.draw(&row{snippet: []protocol.Piece{{Text: bad}}}, 40, false)
 	text := strings.Join(c.lines, "")
 	kit.Check(t, !strings.ContainsFunc(text, term.Steers), "%q", text)
 }

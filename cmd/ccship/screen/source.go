@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // row is a session in the list, with what was found in it.
@@ -21,7 +22,7 @@ type row struct {
 	parent  string // the session whose agent it is
 	line    int64  // that was found; -1: none
 	kind    string
-	snippet []remote.Piece
+	snippet []protocol.Piece
 	address string // of the viewer
 	spot    library.Spot
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Found returns what a search found: sessions, the best first, with the best of their lines.
@@ -62,7 +63,7 @@ func (v View) foundSession(b *strings.Builder, x *remote.RankedSession, id strin
 }
 
 // hitLine returns one line: what it is, where it stands, when it was written, and what matched.
-func (v View) hitLine(l *remote.Hit) string {
+func (v View) hitLine(l *protocol.Hit) string {
 	at, where := "", fmt.Sprintf("line %d", amount.LineNumber(l.Line))
 	if !l.Current {
 		where += ", rewound"
@@ -80,8 +81,8 @@ func (v View) hitLine(l *remote.Hit) string {
 
 // within cuts the beginning of a snippet as long as what matched would otherwise not be seen in that many columns. 0:
 // any.
-func within(pieces []remote.Piece, room int) []remote.Piece {
-	before, first := 0, slices.IndexFunc(pieces, func(p remote.Piece) bool { return p.Match })
+func within(pieces []protocol.Piece, room int) []protocol.Piece {
+	before, first := 0, slices.IndexFunc(pieces, func(p protocol.Piece) bool { return p.Match })
 	if first < 1 || room == 0 {
 		return pieces
 	}
@@ -103,11 +104,11 @@ func within(pieces []remote.Piece, room int) []remote.Piece {
 	if _, word, found := strings.Cut(text, " "); found {
 		text = word
 	}
-	return append([]remote.Piece{{Text: "… " + text}}, pieces[first:]...)
+	return append([]protocol.Piece{{Text: "… " + text}}, pieces[first:]...)
 }
 
 // snippet returns a part of a line, on one line, with what matched marked.
-func (v View) snippet(pieces []remote.Piece) string {
+func (v View) snippet(pieces []protocol.Piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
 		text := term.Harmless(p.Text)

@@ -10,6 +10,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 var (
@@ -19,10 +20,10 @@ var (
 )
 
 // foundIn is a hit whose last word matched, minutes ago.
-func foundIn(line int64, kind, before, match string) remote.Hit {
+func foundIn(line int64, kind, before, match string) protocol.Hit {
 	at := hitsNow.Add(-time.Duration(line) * time.Minute)
-	return remote.Hit{Line: line, Time: &at, Kind: kind, Current: true,
-		Snippet: []remote.Piece{{Text: before}, {Text: match, Match: true}}}
+	return protocol.Hit{Line: line, Time: &at, Kind: kind, Current: true,
+		Snippet: []protocol.Piece{{Text: before}, {Text: match, Match: true}}}
 }
 
 // someFound are three sessions, with all that is hostile or odd.
@@ -32,12 +33,12 @@ func someFound() remote.Ranked {
 	gone, next := "9d0c\x1b[31m", "20"
 	return remote.Ranked{Total: 30, Next: &next, Missing: []string{"gift\x1b[0m"}, Notes: []string{"projekt: is no filter"},
 		Sessions: []remote.RankedSession{
-			{Session: cart, Title: "Fix \x1b[31mthe\ncart", Hits: []remote.Hit{
+			{Session: cart, Title: "Fix \x1b[31mthe\ncart", Hits: []protocol.Hit{
 				foundIn(22, "prompt", strings.Repeat("please ", 20)+"fix the ", "cart"), foundIn(21, "answer", "I round the ", "cart"),
 				foundIn(20, "result", "8 tests of the ", "cart"), foundIn(23, "thinking", "the ", "cart"),
 				foundIn(0, "title", "Fix the ", "cart")}},
-			{Session: twin, Prompt: "장바구니를 고쳐\n주세요", Missing: []string{"round"}, Hits: []remote.Hit{old}},
-			{Session: twin, Gone: &gone, Hits: []remote.Hit{foundIn(3, "history", "the ", "cart")}},
+			{Session: twin, Prompt: "장바구니를 고쳐\n주세요", Missing: []string{"round"}, Hits: []protocol.Hit{old}},
+			{Session: twin, Gone: &gone, Hits: []protocol.Hit{foundIn(3, "history", "the ", "cart")}},
 		}}
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // ShareLinks lists links to sessions, one a line.
-func (v View) ShareLinks(links []remote.ShareLink) string {
+func (v View) ShareLinks(links []protocol.ShareLink) string {
 	if len(links) == 0 {
 		return "no links\n"
 	}

@@ -44,7 +44,7 @@ func (v View) Timeline(t library.Timeline) string {
 				text += " → " + humanTokens(m.After)
 			}
 		}
-		line := fmt.Sprintf("  %s  %s  %s  %s", term.Pad(at, 8), term.Pad(m.Kind, 10), term.Pad(took(&m), wide),
+		line := fmt.Sprintf("  %s  %s  %s  %s", term.Pad(at, 8), term.Pad(string(m.Kind), 10), term.Pad(took(&m), wide),
 			term.Cut(term.Printable(text), mostShown))
 		b.WriteString(strings.TrimRight(v.fit(line), " ") + "\n")
 	}
