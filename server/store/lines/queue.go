@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -15,23 +14,12 @@ import (
 // written does not wait long behind it.
 const groupBytes = 8 << 20
 
-// In a crowd one group is written at a time, and groups begin at least a pace apart from each other, unless fullBytes
-// wait: a thousand daemons that write a line each share some transactions instead of paying for a thousand. Several
-// writers at once would only wait for each other's rows. A group that takes longer than stuck does not keep others
-// waiting.
-const (
-	fullBytes = 1 << 20
-	stuck     = time.Second
-)
-
 // Job is one batch on its way into a transaction. Done is sent exactly one answer.
 type Job struct {
 	Batch  *server.Batch
 	Blocks []Block // all lines of the batch, packed; nil: they stay hot
 	Bytes  int
 	Done   chan error
-
-	taken bool // it is being written, or was; guarded by the queue's mu
 }
 
 // Batches yields the batches of jobs.
@@ -45,35 +33,28 @@ func Batches(jobs []*Job) iter.Seq[*server.Batch] {
 	}
 }
 
-// Queue is where batches wait that will share a transaction.
+// Queue is where batches wait that will share a transaction: those that come while others are written.
 type Queue struct {
 	// Lead has space for as many tokens as groups may be written at once.
 	Lead chan struct{}
 
-	pace   time.Duration
-	single chan struct{} // has space for the one that writes in a crowd
-
 	mu      sync.Mutex
-	pending []*Job    // batches not taken yet; guarded by mu, as all below
-	bytes   int       // of theirs
-	taken   time.Time // when the last group was taken
-	crowd   meter
+	pending []*Job // batches not taken yet; guarded by mu
 }
 
-// NewQueue returns an empty queue for that many writers at once. In a crowd groups begin pace apart.
-func NewQueue(writers int, pace time.Duration) Queue {
-	return Queue{Lead: make(chan struct{}, writers), single: make(chan struct{}, 1), pace: pace}
-}
+// NewQueue returns an empty queue for that many writers at once.
+func NewQueue(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
 
 // Put queues a batch and returns its answer. If a writer's slot is free, the caller writes all queued batches as one
-// group with write, which answers every job. blocks are the batch's lines, packed; nil: they become rows. A lone batch
-// never waits; in a crowd groups start pace apart.
+// group with write, which answers every job. blocks are the batch's lines, packed; nil: they become rows.
 func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write func(group []*Job)) error {
 	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
 	for _, l := range b.Lines {
 		j.Bytes += len(l.Raw)
 	}
-	q.add(j)
+	q.mu.Lock()
+	q.pending = append(q.pending, j)
+	q.mu.Unlock()
 	for {
 		select {
 		case err := <-j.Done:
@@ -84,7 +65,7 @@ func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write 
 		case err := <-j.Done:
 			return err
 		case q.Lead <- struct{}{}:
-			if q.lead(ctx, j, write) {
+			if q.lead(j, write) {
 				return <-j.Done // to look for a free slot again and again meanwhile would cost more than the writing
 			}
 		case <-ctx.Done():
@@ -96,38 +77,16 @@ func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write 
 	}
 }
 
-// add lets a job wait, and counts it.
-func (q *Queue) add(j *Job) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.pending = append(q.pending, j)
-	q.bytes += j.Bytes
-	q.crowd.count(time.Now())
-}
-
-// lead writes the next group when it is time. It reports whether j was taken, by this caller or by another.
-func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool {
+// lead writes the next group, unless j was taken by another caller. It reports whether j was taken.
+func (q *Queue) lead(j *Job, write func(group []*Job)) bool {
 	defer func() { <-q.Lead }()
-	if q.isCrowded() {
-		select {
-		case q.single <- struct{}{}:
-			defer func() { <-q.single }()
-		case <-time.After(stuck):
-		case <-ctx.Done():
-			return q.isTaken(j)
-		}
+	group, done := []*Job(nil), false
+	if q.waits(j) {
+		group = q.Take()
 	}
-	for wait := q.due(j); wait > 0; wait = q.due(j) {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return q.isTaken(j)
-		}
+	if len(group) == 0 {
+		return true // another caller took it meanwhile
 	}
-	if q.isTaken(j) {
-		return true
-	}
-	group, done := q.Take(), false
 	defer func() { // behind a panic too, no job of the group waits on
 		for _, j := range group {
 			if done {
@@ -141,34 +100,17 @@ func (q *Queue) lead(ctx context.Context, j *Job, write func(group []*Job)) bool
 	}()
 	write(group)
 	done = true
-	return q.isTaken(j)
+	return !q.waits(j)
 }
 
 // errPanicked answers jobs that share a group with a panic, which goes on: the server of its caller recovers from it.
 var errPanicked = errors.New("a programming error ended the transaction")
 
-// isCrowded reports whether batches come in a crowd.
-func (q *Queue) isCrowded() bool {
+// waits reports whether a job is not taken yet.
+func (q *Queue) waits(j *Job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.crowd.waits(time.Now())
-}
-
-// isTaken reports whether a job is being written, or was.
-func (q *Queue) isTaken(j *Job) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return j.taken
-}
-
-// due is in how long the group that j will be in is to be taken.
-func (q *Queue) due(j *Job) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.crowd.waits(time.Now()) || q.bytes >= fullBytes || j.taken {
-		return 0
-	}
-	return q.pace - time.Since(q.taken)
+	return slices.Contains(q.pending, j)
 }
 
 // withdraw removes a job that is not taken yet.
@@ -180,7 +122,6 @@ func (q *Queue) withdraw(j *Job) bool {
 		return false
 	}
 	q.pending = slices.Delete(q.pending, i, i+1)
-	q.bytes -= j.Bytes
 	return true
 }
 
@@ -195,16 +136,6 @@ func (q *Queue) Take() []*Job {
 	}
 	group := slices.Clone(q.pending[:n])
 	q.pending = slices.Delete(q.pending, 0, n)
-	q.bytes -= bytes
-	for _, j := range group {
-		j.taken = true
-	}
-	if now := time.Now(); n > 0 {
-		if q.crowd.waits(now) {
-			q.crowd.together(n, now)
-		}
-		q.taken = now
-	}
 	return group
 }
 

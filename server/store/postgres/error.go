@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ccship/ccship/server"
 )
 
 // again says whether another try can help: a connection that broke, a server that starts, stops or was demoted, a
@@ -53,4 +56,16 @@ func (s *Store) persist(ctx context.Context, fn func(context.Context) error) err
 		case <-time.After(wait/2 + rand.N(wait/2)):
 		}
 	}
+}
+
+// translate converts errors to those of package server.
+func translate(err error) error {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && p.Code == "23505": // unique
+		return server.ErrExists
+	case errors.Is(err, pgx.ErrNoRows):
+		return server.ErrNotFound
+	}
+	return err
 }

@@ -25,9 +25,6 @@ const (
 	copyAbove = 16
 )
 
-// groupPace is how far apart transactions begin when batches come in a crowd.
-const groupPace = 30 * time.Millisecond
-
 // Put implements server.Ingester. Groups are written by several connections at once. While the database fails over, a
 // batch waits and is tried again: repeating one changes nothing.
 func (s *Store) Put(ctx context.Context, b *server.Batch) error {

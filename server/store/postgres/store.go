@@ -10,8 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/lines"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -42,7 +40,6 @@ type Store struct {
 	sqlstore.Keeper
 	lines.Policy
 	sqlstore.People
-	keys    lines.Lookups[[32]byte, server.Key]
 	notices *notices
 }
 
@@ -74,7 +71,7 @@ func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, er
 		throughPooler(config)
 	}
 	most := int(config.MaxConns)
-	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(max(1, most/4), groupPace)
+	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(max(1, most/4))
 	if err := s.prepare(ctx, s.direct, how); err != nil {
 		return nil, explain(err, s.direct)
 	}
@@ -95,7 +92,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 		return err
 	}
 	s.Sealer, s.Masks = lines.NewSealer(db, s.lines), lines.NewMasks(db, s.lines)
-	s.People, s.keys.Ask = sqlstore.NewPeople(db), s.findKeys
+	s.People = sqlstore.NewPeople(db)
 	s.find(db)
 	s.Keeper = sqlstore.NewKeeper(db)
 	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
