@@ -72,11 +72,11 @@ server/extract: server transcript
 server/limit: server/wire server
 server/recall: server transcript transcript/session server/derive transcript/provenance
 server/store: server server/store/lines server/store/postgres server/store/sqlite server/store/sqlstore
-server/store/lines: server server/store/sqlstore transcript transcript/redact
+server/store/lines: internal/sys server server/store/sqlstore transcript transcript/redact
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript
-server/store/sqlite: server server/store/lines server/store/sqlstore server/store/search transcript
+server/store/sqlite: internal/sys server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server transcript transcript/provenance
 server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/recall server/limit transcript/redact transcript/provenance
 server/web/chart:
@@ -125,7 +125,7 @@ github.com/yuin/goldmark: server/web/markup
 go.etcd.io/bbolt: state/kv
 go.yaml.in/yaml/v3:
 golang.org/x/net:
-golang.org/x/sync: tail outbox daemon server
+golang.org/x/sync: server/store/lines
 golang.org/x/sys: tail state/kv daemon daemon/control internal/sys internal/service cmd/ccship
 golang.org/x/term: cmd/ccship/term
 golang.org/x/text: transcript

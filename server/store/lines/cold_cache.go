@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // cache keeps objects that were read last, and reads each of them once for all who ask at the same time. Nobody writes
@@ -11,32 +13,22 @@ import (
 type cache struct {
 	most int64
 
-	mu     sync.Mutex
-	size   int64
-	kept   map[string][]byte
-	order  []string // of kept, the one used last at the end
-	flying map[string]*flight
-}
+	reads singleflight.Group
 
-// flight is an object that is being read.
-type flight struct {
-	done chan struct{}
-	data []byte
-	err  error
+	mu    sync.Mutex
+	size  int64
+	kept  map[string][]byte
+	order []string // of kept, the one used last at the end
 }
 
 func newCache(most int64) *cache {
-	return &cache{most: most, kept: map[string][]byte{}, flying: map[string]*flight{}}
+	return &cache{most: most, kept: map[string][]byte{}}
 }
 
 // find returns an object that is there.
 func (c *cache) find(id string) ([]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.look(id)
-}
-
-func (c *cache) look(id string) ([]byte, bool) {
 	data, ok := c.kept[id]
 	if ok {
 		c.order = append(slices.DeleteFunc(c.order, func(x string) bool { return x == id }), id)
@@ -47,39 +39,29 @@ func (c *cache) look(id string) ([]byte, bool) {
 // get returns an object, which read reads unless it is there or a caller reads it. read goes on when ctx is done:
 // others may wait for it.
 func (c *cache) get(ctx context.Context, id string, read func(context.Context) ([]byte, error)) ([]byte, error) {
-	c.mu.Lock()
-	if data, ok := c.look(id); ok {
-		c.mu.Unlock()
+	if data, ok := c.find(id); ok {
 		return data, nil
 	}
-	f := c.flying[id]
-	if f == nil {
-		f = &flight{done: make(chan struct{})}
-		c.flying[id] = f
-		go c.fly(context.WithoutCancel(ctx), id, f, read)
-	}
-	c.mu.Unlock()
+	answer := c.reads.DoChan(id, func() (any, error) {
+		data, err := read(context.WithoutCancel(ctx))
+		if err == nil {
+			c.add(id, data)
+		}
+		return data, err
+	})
 	select {
-	case <-f.done:
-		return f.data, f.err
+	case r := <-answer:
+		data, _ := r.Val.([]byte)
+		return data, r.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (c *cache) fly(ctx context.Context, id string, f *flight, read func(context.Context) ([]byte, error)) {
-	f.data, f.err = read(ctx)
-	c.mu.Lock()
-	delete(c.flying, id)
-	if f.err == nil {
-		c.add(id, f.data)
-	}
-	c.mu.Unlock()
-	close(f.done)
-}
-
 // add keeps an object, and lets those go that were used longest ago.
 func (c *cache) add(id string, data []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, have := c.kept[id]; have || int64(len(data)) > c.most {
 		return
 	}

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -43,53 +45,29 @@ func (f objectFolder) Put(_ context.Context, name string, data []byte) error {
 }
 
 func (f objectFolder) put(path string, data []byte) error {
-	made, err := f.makeFolders(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".part-*") // made 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }() // gone when all went well
-	_, err = temp.Write(data)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return err
-	}
-	return syncFolders(append(made, filepath.Dir(path)))
-}
-
-// makeFolders makes the folders above an object that are missing, and returns those whose entries changed.
-func (f objectFolder) makeFolders(dir string) (changed []string, err error) {
-	for at := dir; ; at = filepath.Dir(at) {
+	var above []string // folders in which one is made
+	for at := filepath.Dir(path); ; at = filepath.Dir(at) {
 		if _, err := os.Stat(at); err == nil || at == filepath.Dir(at) {
 			break
 		}
-		changed = append(changed, filepath.Dir(at))
+		above = append(above, filepath.Dir(at))
 	}
-	return changed, os.MkdirAll(dir, 0o700)
-}
-
-func syncFolders(list []string) error {
-	if runtime.GOOS == "windows" {
-		return nil // its folders can't be synced, and need not be
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
 	}
-	for _, dir := range list {
-		d, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(d.Sync(), d.Close()); err != nil {
-			return err
-		}
+	file, err := sys.CreateFile(path)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer file.Discard()
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	err = file.Commit()
+	for _, dir := range above {
+		err = cmp.Or(err, sys.SyncFolder(dir))
+	}
+	return err
 }
 
 // Get implements Store.
@@ -122,7 +100,7 @@ func (f objectFolder) Delete(_ context.Context, name string) error {
 		return fmt.Errorf("remove object: %w", err)
 	}
 	dir := filepath.Dir(path)
-	if err := syncFolders([]string{dir}); errors.Is(err, fs.ErrNotExist) {
+	if err := sys.SyncFolder(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("remove object: %w", err)

@@ -13,9 +13,6 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// groupPace is how far apart transactions begin when batches come in a crowd.
-const groupPace = 10 * time.Millisecond
-
 // Put implements server.Ingester.
 func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	s.ingesting.Add(1)

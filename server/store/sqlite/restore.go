@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -48,14 +49,18 @@ func restore(ctx context.Context, path string, from io.Reader, force bool, block
 	if err != nil {
 		return err
 	}
-	temp, err := writeBeside(path, database)
-	if temp != "" {
-		defer func() { _ = os.Remove(temp) }() // gone when all went well
-	}
+	temp, err := sys.CreateFile(path)
 	if err != nil {
 		return err
 	}
-	err = inFile(temp, func(db *sql.DB) error {
+	defer temp.Discard()
+	if _, err := io.Copy(temp, database); err != nil {
+		return err
+	}
+	if err := temp.Seal(); err != nil {
+		return err
+	}
+	err = inFile(temp.Name(), func(db *sql.DB) error {
 		err := check(ctx, db)
 		if err == nil { // with another id, every client compares what it has
 			_, err = db.ExecContext(ctx, `UPDATE store_identity SET id = lower(hex(randomblob(16)))`)
@@ -71,7 +76,7 @@ func restore(ctx context.Context, path string, from io.Reader, force bool, block
 	if err := replaceable(ctx, path, force); err != nil { // another may have come, or been opened, meanwhile
 		return err
 	}
-	return putInPlace(temp, path)
+	return putInPlace(temp.Name(), path)
 }
 
 // putInPlace gives a whole database file its name. SQLite would apply a log that lies there, whosever it is: no crash
@@ -81,13 +86,13 @@ func putInPlace(temp, path string) error {
 	if err := removeLog(path); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := sys.SyncFolder(dir); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return sys.SyncFolder(dir)
 }
 
 // opened returns the database in a backup, and the archive that has it, if it has more.
@@ -151,19 +156,6 @@ func removeLog(path string) error {
 		}
 	}
 	return nil
-}
-
-// writeBeside writes what it reads to a file in the same folder, durably.
-func writeBeside(path string, from io.Reader) (temp string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".restore-*") // made 0600
-	if err != nil {
-		return "", err
-	}
-	_, err = io.Copy(f, from)
-	if err == nil {
-		err = f.Sync()
-	}
-	return f.Name(), errors.Join(err, f.Close())
 }
 
 // check looks at all of a database.

@@ -91,7 +91,7 @@ func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, e
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, queue: lines.NewQueue(1, groupPace), open: sqlstore.NewPlaces(snapshots)}
+	s := &Store{path: path, queue: lines.NewQueue(1), open: sqlstore.NewPlaces(snapshots)}
 	if err := s.connect(ctx, how); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
 	}
