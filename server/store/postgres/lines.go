@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,11 +43,12 @@ WHERE owner = $8 AND stream = $1 AND epoch = $2 AND generation = $3
 RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT min(line) FROM old)`
 )
 
-var lineColumns = []string{"owner", "stream", "epoch", "generation", "line", "received", "kind", "raw"}
-
 // linesToWrite are a group's lines, sorted by what has to be looked at first.
 type linesToWrite struct {
-	fresh   [][]any // rows of lineColumns that can't be stored yet
+	// Lines that can't be stored yet, a column each: owner, stream, epoch, generation, line, when it came.
+	numbers [6][]int64
+	kinds   []int16
+	raws    [][]byte
 	blocks  map[lines.Place][]lines.Block
 	replace []repeat
 }
@@ -64,15 +64,9 @@ type repeat struct {
 // a look at what is there.
 func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	w := sortLines(group, done)
-	if len(w.fresh) > copyAbove {
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"lines"}, lineColumns, pgx.CopyFromRows(w.fresh))
-		if err != nil {
-			return fmt.Errorf("copy lines: %w", err)
-		}
-	}
 	batch := &pgx.Batch{}
-	if n := len(w.fresh); n > 0 && n <= copyAbove {
-		batch.Queue(insertLines, columns(w.fresh)...)
+	if n := &w.numbers; len(w.raws) > 0 {
+		batch.Queue(insertLines, n[0], n[1], n[2], n[3], n[4], n[5], w.kinds, w.raws)
 	}
 	for at, blocks := range w.blocks {
 		if err := s.lines.Insert(ctx, queueing{dialect: dialect{tx}, batch: batch}, at, blocks); err != nil {
@@ -132,10 +126,10 @@ func (w *linesToWrite) add(at lines.Place, j *lines.Job, done *stored) {
 	}
 	for _, l := range b.Lines {
 		if j.Blocks == nil {
-			w.fresh = append(w.fresh, []any{
-				at.Owner, at.Stream, at.Epoch, at.Generation, l.Index, b.Received.UnixMicro(), int16(l.Kind),
-				sqlstore.NotNil(l.Raw),
-			})
+			for c, v := range []int64{at.Owner, at.Stream, at.Epoch, at.Generation, l.Index, b.Received.UnixMicro()} {
+				w.numbers[c] = append(w.numbers[c], v)
+			}
+			w.kinds, w.raws = append(w.kinds, int16(l.Kind)), append(w.raws, sqlstore.NotNil(l.Raw))
 		}
 		done.Bytes += int64(len(l.Raw)) + 1
 		done.StoredTo = l.Index + 1
@@ -165,20 +159,6 @@ func replacing(batch *pgx.Batch, r repeat, lines []server.Line) {
 			w.From, w.To = min(w.From, *from), max(w.To, *to)
 			return nil
 		})
-}
-
-// columns turns rows of lineColumns into an array for each column.
-func columns(rows [][]any) []any {
-	var ints [6][]int64
-	var kinds []int16
-	var raws [][]byte
-	for _, row := range rows {
-		for c := range ints {
-			ints[c] = append(ints[c], row[c].(int64))
-		}
-		kinds, raws = append(kinds, row[6].(int16)), append(raws, row[7].([]byte))
-	}
-	return []any{ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], kinds, raws}
 }
 
 // fresh says whether lines all lie at or past to and ascend: nothing can collide.

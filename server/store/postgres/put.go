@@ -17,13 +17,9 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-const (
-	// pgPatience is how long a group of batches is tried: a little less than clients wait for an answer, which is
-	// this and a second for each MiB.
-	pgPatience = 25 * time.Second
-	// copyAbove is from how many lines on COPY beats one INSERT; it costs a round trip more.
-	copyAbove = 16
-)
+// pgPatience is how long a group of batches is tried: a little less than clients wait for an answer, which is this and
+// a second for each MiB.
+const pgPatience = 25 * time.Second
 
 // Put implements server.Ingester. Groups are written by several connections at once. While the database fails over, a
 // batch waits and is tried again: repeating one changes nothing.
@@ -36,11 +32,27 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	return s.Tier.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
 }
 
-// writeGroup writes a group in one transaction. When that fails for good every batch is tried alone, so that a batch
-// which cannot be stored does not take others with it.
+// writeGroup writes a group in one transaction, and those batches in a later one of whose streams it has several.
 func (s *Store) writeGroup(group []*lines.Job) {
 	// Two servers that lock streams in one order can't wait for each other.
 	slices.SortStableFunc(group, func(a, b *lines.Job) int { return compareStreams(a.Batch, b.Batch) })
+	for len(group) > 0 {
+		var first, rest []*lines.Job
+		for i, j := range group {
+			if i > 0 && compareStreams(group[i-1].Batch, j.Batch) == 0 {
+				rest = append(rest, j)
+			} else {
+				first = append(first, j)
+			}
+		}
+		s.writeTogether(first)
+		group = rest
+	}
+}
+
+// writeTogether writes batches of different streams in one transaction. When that fails for good every batch is tried
+// alone, so that a batch which cannot be stored does not take others with it.
+func (s *Store) writeTogether(group []*lines.Job) {
 	patience := s.patience
 	for _, j := range group {
 		patience += time.Duration(j.Bytes>>20) * time.Second
@@ -157,51 +169,8 @@ type stored struct {
 	written sqlstore.Written
 }
 
-// storeGroup writes a group in a transaction.
+// storeGroup writes batches of different streams in a transaction.
 func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
-	done := make([]stored, len(group))
-	var waves []wave
-	for _, places := range waved(group) {
-		jobs := make([]*lines.Job, len(places))
-		for i, at := range places {
-			jobs[i] = group[at]
-		}
-		stored, err := s.storeWave(ctx, tx, jobs)
-		if _, refused := errors.AsType[*server.StreamError](err); refused {
-			return nil, errors.Join(verifyGroup(ctx, s.Ledgers, dialect{tx}, group), err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		w := wave{Group: jobs, Heads: make([]head, len(jobs))}
-		for i, at := range places {
-			done[at], w.Heads[i] = stored[i], stored[i].head
-		}
-		waves = append(waves, w)
-	}
-	return done, finish(ctx, tx, s.Ledgers, waves...)
-}
-
-// waved divides a group so that no two batches of a wave are of one stream. Those of a stream stay in order.
-func waved(group []*lines.Job) (waves [][]int) {
-	type name struct {
-		owner            int64
-		session, machine string
-	}
-	seen := map[name]int{}
-	for i, j := range group {
-		n := name{j.Batch.Owner, j.Batch.Head.SessionID, j.Batch.Head.Machine}
-		if seen[n] == len(waves) {
-			waves = append(waves, nil)
-		}
-		waves[seen[n]] = append(waves[seen[n]], i)
-		seen[n]++
-	}
-	return waves
-}
-
-// storeWave writes batches of different streams, but for their streams' rows.
-func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
 	entered, err := enter(ctx, tx, group)
 	if err != nil {
 		return nil, err
@@ -210,15 +179,18 @@ func (s *Store) storeWave(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([
 	for i, h := range entered {
 		done[i].head = h
 	}
-	if err := checkFronts(ctx, dialect{tx}, group, done); err != nil {
-		return nil, err
+	if err = checkFronts(ctx, dialect{tx}, group, done); err == nil {
+		err = s.writeKnown(ctx, tx, group, done)
 	}
-	if err := s.writeKnown(ctx, tx, group, done); err != nil {
+	if _, refused := errors.AsType[*server.StreamError](err); refused {
+		return nil, errors.Join(verifyGroup(ctx, s.Ledgers, dialect{tx}, group), err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for i, j := range group {
 		d := &done[i]
 		d.Behind = d.Stream != 0 && d.End.Behind(&j.Batch.Head, d.written)
 	}
-	return done, nil
+	return done, s.finish(ctx, tx, group, done)
 }

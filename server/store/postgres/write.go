@@ -84,33 +84,25 @@ func queueGenerations(batch *pgx.Batch, group []*lines.Job, done []stored) {
 }
 
 // finish counts batches in their ledgers and writes their streams' rows. It runs last in the transaction: ledgers are
-// locked only for the commit. waves are batches of which no two are of one stream, in order.
-func finish(ctx context.Context, tx pgx.Tx, l *sqlstore.Ledgers, waves ...wave) error {
+// locked only for the commit.
+func (s *Store) finish(ctx context.Context, tx pgx.Tx, group []*lines.Job, done []stored) error {
 	batch := &pgx.Batch{}
-	if err := count(ctx, tx, l, batch, waves); err != nil {
+	if err := s.count(ctx, tx, batch, group, done); err != nil {
 		return err
 	}
-	for _, w := range waves {
-		w.queueStreams(batch)
-	}
+	queueStreams(batch, group, done)
 	if batch.Len() == 0 {
 		return nil
 	}
 	return sqlstore.Wrap(tx.SendBatch(ctx, batch).Close(), "write streams")
 }
 
-// wave is batches of different streams.
-type wave struct {
-	Group []*lines.Job
-	Heads []head
-}
-
-func (w wave) queueStreams(batch *pgx.Batch) {
+func queueStreams(batch *pgx.Batch, group []*lines.Job, done []stored) {
 	var texts [6][]string
 	var numbers [5][]int64
 	var behind []bool
-	for i, j := range w.Group {
-		x := &w.Heads[i]
+	for i, j := range group {
+		x := &done[i].head
 		if x.Stream == 0 {
 			continue
 		}
@@ -130,44 +122,37 @@ func (w wave) queueStreams(batch *pgx.Batch) {
 		numbers[2], numbers[3], behind, numbers[4])
 }
 
-// one is a batch that is counted.
-type one struct {
-	job  *lines.Job
-	head *head
-}
-
 // count counts batches in one order for all servers, so that two groups never wait for each other, and queues what
 // changes.
-func count(ctx context.Context, tx pgx.Tx, l *sqlstore.Ledgers, batch *pgx.Batch, waves []wave) error {
-	var order []one
-	for _, w := range waves {
-		for i, j := range w.Group {
-			if w.Heads[i].Stream != 0 && j.Batch.Head.Machine != "" {
-				order = append(order, one{j, &w.Heads[i]})
-			}
+func (s *Store) count(ctx context.Context, tx pgx.Tx, batch *pgx.Batch, group []*lines.Job, done []stored) error {
+	var order []int
+	for i, j := range group {
+		if done[i].Stream != 0 && j.Batch.Head.Machine != "" {
+			order = append(order, i)
 		}
 	}
 	if len(order) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(order, func(a, b one) int { return compareLedgers(a.job, b.job) })
+	slices.SortStableFunc(order, func(a, b int) int { return compareLedgers(group[a], group[b]) })
 	var books []*book
-	for i, x := range order {
-		if i == 0 || compareLedgers(order[i-1].job, x.job) != 0 {
-			books = append(books, &book{owner: x.job.Batch.Owner, machine: sqlstore.Key(x.job.Batch.Head.Machine)})
+	for n, i := range order {
+		if n == 0 || compareLedgers(group[order[n-1]], group[i]) != 0 {
+			b := group[i].Batch
+			books = append(books, &book{owner: b.Owner, machine: sqlstore.Key(b.Head.Machine)})
 		}
 		last := books[len(books)-1]
-		last.writes = append(last.writes, x)
+		last.writes = append(last.writes, i)
 	}
 	if err := lock(ctx, tx, books); err != nil {
 		return err
 	}
 	for _, b := range books {
-		for _, x := range b.writes {
-			if err := l.Advance(ctx, dialect{tx}, b.owner, &x.job.Batch.Head, &b.at); err != nil {
+		for _, i := range b.writes {
+			if err := s.Advance(ctx, dialect{tx}, b.owner, &group[i].Batch.Head, &b.at); err != nil {
 				return err
 			}
-			x.head.changed = b.at.Count
+			done[i].changed = b.at.Count
 		}
 	}
 	queueLedgers(batch, books)
@@ -183,7 +168,7 @@ type book struct {
 	owner   int64
 	machine []byte
 	at      sqlstore.LedgerState
-	writes  []one
+	writes  []int // of the group
 	known   bool
 }
 
