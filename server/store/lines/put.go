@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ccship/ccship/server"
 
@@ -123,27 +124,19 @@ type comparison struct {
 
 func (c *comparison) block(ctx context.Context, b *storedBlock) error {
 	entries, err := b.Index()
-	wanted := false
-	for _, e := range entries {
-		wanted = wanted || len(c.of[e.Index]) > 0
-	}
-	if err != nil || !wanted {
+	if err != nil || !slices.ContainsFunc(entries, func(e entry) bool { return len(c.of[e.Index]) > 0 }) {
 		return nil
 	}
-	if err := c.x.fetch(ctx, b, false); err != nil {
+	all, err := c.x.linesOf(ctx, b)
+	if err != nil {
 		return err
 	}
-	open, err := c.x.codec.Open(&b.Block)
-	if err != nil {
-		return nil
-	}
-	defer c.x.codec.Release(open)
-	for i, e := range open.Entries {
-		if _, over := c.hot[e.Index]; over || len(c.of[e.Index]) == 0 {
+	for _, stored := range all {
+		if _, over := c.hot[stored.Index]; over {
 			continue
 		}
-		stored, differs := open.Line(i), false
-		for _, n := range c.of[e.Index] {
+		differs := false
+		for _, n := range c.of[stored.Index] {
 			l := c.lines[n]
 			equal := uint8(l.Kind) == stored.Kind && bytes.Equal(l.Raw, stored.Raw)
 			differs = differs || !equal

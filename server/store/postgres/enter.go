@@ -92,8 +92,8 @@ func namesOf(group []*lines.Job) (n names) {
 
 // enter finds or makes streams and epochs, locks the streams, and tells where they stand. No two batches are of one
 // stream.
-func enter(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]head, error) {
-	out := make([]head, len(group))
+func enter(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
+	out := make([]stored, len(group))
 	gone := make([]bool, len(group))
 	batch := &pgx.Batch{}
 	batch.Queue(byKey)
@@ -110,7 +110,7 @@ func enter(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]head, error) {
 	var missing []int
 	for i := range out {
 		if gone[i] {
-			out[i] = head{}
+			out[i] = stored{}
 		} else if !out[i].known {
 			missing = append(missing, i)
 		}
@@ -154,7 +154,7 @@ func queueForgotten(batch *pgx.Batch, group []*lines.Job, gone []bool) {
 }
 
 // queueRead locks and reads some of the batches' streams.
-func queueRead(batch *pgx.Batch, group []*lines.Job, some []int, out []head) {
+func queueRead(batch *pgx.Batch, group []*lines.Job, some []int, out []stored) {
 	jobs := make([]*lines.Job, len(some))
 	for i, at := range some {
 		jobs[i] = group[at]
@@ -164,7 +164,7 @@ func queueRead(batch *pgx.Batch, group []*lines.Job, some []int, out []head) {
 	batch.Queue(readHeads, n.owners, n.sessions, n.machines, n.epochs, n.generations).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var at int64
-			h := head{known: true}
+			h := stored{known: true}
 			e := &h.End
 			err := rows.Scan(&at, &h.Stream, &h.Project, &h.Masked, &e.Epoch, &e.Front, &e.First, &e.Generation, &e.Rewound,
 				&e.Line, &h.To)

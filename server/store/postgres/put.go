@@ -162,28 +162,43 @@ func lockUsers(ctx context.Context, tx pgx.Tx, group []*lines.Job) error {
 	return nil
 }
 
-// stored is what a batch met and what it did.
+// stored is what a batch met, and what it did.
 type stored struct {
-	head
+	Stream  int64        // 0: the session was forgotten
+	Project string       // of the stream
+	Masked  int64        // how often something of the stream was masked
+	End     sqlstore.End // where its newest generation ended
+	To      int64        // one past the highest line of the batch's generation
+
+	Bytes    int64 // that fresh lines add to the generation
+	StoredTo int64 // one past the last of them; 0: there are none
+	Behind   bool  // something was stored elsewhere than at the end
+
+	changed int64 // count of the ledger
+	known   bool
 	refused error // exceeds a limit; nothing else counts
 	written sqlstore.Written
 }
 
 // storeGroup writes batches of different streams in a transaction.
 func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
-	entered, err := enter(ctx, tx, group)
-	if err != nil {
-		return nil, err
+	done, err := enter(ctx, tx, group)
+	for i, j := range group {
+		if err == nil && done[i].Stream != 0 {
+			of := sqlstore.OwnedStream{Stream: done[i].Stream, Owner: j.Batch.Owner}
+			err = done[i].End.CheckFront(ctx, dialect{tx}, of, &j.Batch.Head)
+		}
 	}
-	done := make([]stored, len(group))
-	for i, h := range entered {
-		done[i].head = h
-	}
-	if err = checkFronts(ctx, dialect{tx}, group, done); err == nil {
+	if err == nil {
 		err = s.writeKnown(ctx, tx, group, done)
 	}
+	// Of two reasons to refuse a batch the ledger's comes first: what the writer learns from it covers the other.
 	if _, refused := errors.AsType[*server.StreamError](err); refused {
-		return nil, errors.Join(verifyGroup(ctx, s.Ledgers, dialect{tx}, group), err)
+		for _, j := range group {
+			if err := s.CheckWrite(ctx, dialect{tx}, j.Batch.Owner, &j.Batch.Head); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err != nil {
 		return nil, err

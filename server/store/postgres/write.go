@@ -63,7 +63,7 @@ func queueGenerations(batch *pgx.Batch, group []*lines.Job, done []stored) {
 	var numbers [10][]int64
 	var newline []bool
 	for i, j := range group {
-		b, x := j.Batch, &done[i].head
+		b, x := j.Batch, &done[i]
 		if x.Stream == 0 {
 			continue
 		}
@@ -102,7 +102,7 @@ func queueStreams(batch *pgx.Batch, group []*lines.Job, done []stored) {
 	var numbers [5][]int64
 	var behind []bool
 	for i, j := range group {
-		x := &done[i].head
+		x := &done[i]
 		if x.Stream == 0 {
 			continue
 		}
