@@ -79,7 +79,7 @@ func (m *Masks) Note(ctx context.Context, d sqlstore.Dialect, at Place, list []i
 		return fmt.Errorf("write stream: %w", err)
 	}
 	for _, line := range list {
-		if err := note(ctx, d, []any{at.Owner, at.Stream, at.Epoch, at.Generation, line}); err != nil {
+		if err := note(ctx, d, at, line); err != nil {
 			return fmt.Errorf("list masked line: %w", err)
 		}
 	}

@@ -75,103 +75,78 @@ ON CONFLICT (owner, stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.
 	return sqlstore.Wrap(err, "write note")
 }
 
-// lineAt is the condition that a row is of a line.
-const lineAt = `owner = ? AND stream = ? AND epoch = ? AND generation = ? AND line = ?`
-
-// stored is one row of a line.
-type stored struct {
-	table string
-	kind  server.Kind
-	raw   []byte
-	under bool // of a block, where a row is in force
-}
-
-// packed is the table of lines in blocks.
-const packed = "blocks"
-
-// rows returns a line's bytes: those in force, and those that others replaced. Where a row is in force, a block may
-// hold what it replaced, besides superseded.
-func (t *maskTx) rows(ctx context.Context, place Place, at []any) (rows []stored, err error) {
-	hot := false
-	for _, table := range []string{"lines", "superseded"} {
-		err := t.Query(ctx, `SELECT kind, raw FROM `+table+` WHERE `+lineAt, at, func(row sqlstore.Scanner) error {
-			x := stored{table: table}
-			var kind int16
-			err := row.Scan(&kind, &x.raw)
-			x.kind = server.Kind(kind)
-			rows, hot = append(rows, x), hot || table == "lines"
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	l, ok, err := t.lines.Packed(ctx, t, place, at[4].(int64))
-	if ok {
-		rows = append(rows, stored{packed, server.Kind(l.Kind), l.Raw, hot})
-	}
-	return rows, err
-}
-
-// write replaces a row's bytes by masked ones. It returns how many rows that changed: what a block holds under a
-// row in force was counted with superseded.
-func (t *maskTx) write(ctx context.Context, place Place, at []any, x stored, now []byte) (int64, error) {
-	if x.table != packed {
-		return t.Exec(ctx, `UPDATE `+x.table+` SET raw = ? WHERE `+lineAt+` AND raw = ?`,
-			append(append([]any{now}, at...), x.raw)...)
-	}
-	err := t.lines.Replace(ctx, t, place, at[4].(int64), now)
-	if err != nil || x.under {
-		return 0, err
-	}
-	return 1, nil
-}
-
-// line masks a line's rows that hold the expected bytes: the one in force, and those that others replaced.
+// line masks what is stored of a line and has the expected bytes: what is in force, and what others replaced. Where a
+// row is in force, a block may hold what it replaced, besides superseded.
 func (t *maskTx) line(ctx context.Context, l *server.LineMask) (masked int64, err error) {
-	at := []any{t.owner, t.in.Stream, l.Epoch, l.Generation, l.Line}
-	place := Place{Owner: t.owner, Stream: t.in.Stream, Epoch: l.Epoch, Generation: l.Generation}
-	rows, err := t.rows(ctx, place, at)
+	at := Place{Owner: t.owner, Stream: t.in.Stream, Epoch: l.Epoch, Generation: l.Generation}
+	rows, inForce, err := t.rows(ctx, at, "lines", l)
 	if err != nil {
 		return 0, err
 	}
-	for _, x := range rows {
-		if sha256.Sum256(x.raw) != l.SHA256 || x.kind == server.Oversize {
+	_, replaced, err := t.rows(ctx, at, "superseded", l)
+	if err != nil {
+		return 0, err
+	}
+	packed, err := t.lines.replace(ctx, t, at, l.Line, func(x Line) ([]byte, error) { return maskedLine(x, l) })
+	if err != nil {
+		return 0, err
+	}
+	if packed && rows == 0 {
+		inForce++
+	}
+	if inForce > 0 && t.in.By == 0 {
+		err = note(ctx, t, at, l.Line)
+	}
+	return inForce + replaced, err
+}
+
+// rows masks the rows of a line in a table. It returns how many there are, and how many it masked.
+func (t *maskTx) rows(ctx context.Context, at Place, table string, l *server.LineMask) (all, masked int64, err error) {
+	const ofLine = ofPlace + ` AND line = ?`
+	list, err := sqlstore.List(ctx, t, `SELECT kind, raw FROM `+table+ofLine, at.args(l.Line),
+		func(row sqlstore.Scanner) (x Line, err error) {
+			var kind int64
+			err = row.Scan(&kind, &x.Raw)
+			x.Kind = uint8(kind)
+			return x, err
+		})
+	for _, x := range list {
+		now, wrong := maskedLine(x, l)
+		if wrong != nil {
+			return 0, 0, wrong
+		}
+		if now == nil {
 			continue
 		}
-		now, err := x.masked(l.Tokens)
-		if err != nil {
-			return 0, err
-		}
-		n, err := t.write(ctx, place, at, x, now)
-		if err != nil {
-			return 0, err
+		n, wrong := t.Exec(ctx, `UPDATE `+table+` SET raw = ?`+ofLine+` AND raw = ?`,
+			append(append([]any{now}, at.args(l.Line)...), x.Raw)...)
+		if wrong != nil {
+			return 0, 0, wrong
 		}
 		masked += n
-		if n == 0 || t.in.By != 0 || x.table == "superseded" {
-			continue
-		}
-		if err := note(ctx, t, at); err != nil {
-			return 0, err
-		}
 	}
-	return masked, nil
+	return int64(len(list)), masked, err
 }
 
 // note lists a line as masked by the server.
-func note(ctx context.Context, d sqlstore.Dialect, at []any) error {
+func note(ctx context.Context, d sqlstore.Dialect, at Place, line int64) error {
 	_, err := d.Exec(ctx, `INSERT INTO masked_lines (owner, stream, epoch, generation, line) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (owner, stream, line, epoch, generation) DO NOTHING`, at...)
+ON CONFLICT (owner, stream, line, epoch, generation) DO NOTHING`, at.args(line)...)
 	return err
 }
 
-// masked returns a row's bytes with tokens. A line that is an object stays one, with the same strings.
-func (x *stored) masked(list []server.Token) ([]byte, error) {
-	now, err := redact.Overlay(x.raw, tokens(list))
+// maskedLine returns a line's bytes with tokens; nil if it does not have the expected ones. A line that is an object
+// stays one, with the same strings.
+func maskedLine(x Line, l *server.LineMask) ([]byte, error) {
+	kind := server.Kind(x.Kind)
+	if sha256.Sum256(x.Raw) != l.SHA256 || kind == server.Oversize {
+		return nil, nil
+	}
+	now, err := redact.Overlay(x.Raw, tokens(l.Tokens))
 	if err != nil {
 		return nil, err
 	}
-	if x.kind == server.Object && !(redact.SameStrings(x.raw, now) && transcript.Scan(now).IsObject()) {
+	if kind == server.Object && !(redact.SameStrings(x.Raw, now) && transcript.Scan(now).IsObject()) {
 		return nil, fmt.Errorf("%w: it must stay the same object", redact.ErrNoToken)
 	}
 	return now, nil

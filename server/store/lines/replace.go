@@ -9,43 +9,28 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// Packed returns a line as a block has it, whether or not a hot row is in force. ok is false if no block has it, or a
-// damaged one: nobody can read it there.
-func (x *Lines) Packed(ctx context.Context, d sqlstore.Dialect, at Place,
-	line int64) (l Line, ok bool, err error) {
-	_, all, err := x.around(ctx, d, at, line)
-	if i := indexOf(all, line); i >= 0 {
-		return all[i], true, nil
-	}
-	return l, false, err
-}
-
-// Replace replaces by other bytes those that a block has of a line, by making the block anew.
-func (x *Lines) Replace(ctx context.Context, d sqlstore.Dialect, at Place, line int64, raw []byte) error {
-	b, all, err := x.around(ctx, d, at, line)
-	i := indexOf(all, line)
-	if err != nil || i < 0 {
-		return err
-	}
-	all[i].Raw = raw
-	if err := x.remove(ctx, d, at, b); err != nil {
-		return err
-	}
-	return x.pack(ctx, d, at, all)
-}
-
-func indexOf(all []Line, line int64) int {
-	return slices.IndexFunc(all, func(l Line) bool { return l.Index == line })
-}
-
-// around is the block in whose span a line is, with its lines; nil without one.
-func (x *Lines) around(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (*storedBlock, []Line, error) {
+// replace makes the block anew that has a line, with what now returns for it; nil: it stays. It reports whether it did.
+// A damaged block has no line: nobody can read it there.
+func (x *Lines) replace(ctx context.Context, d sqlstore.Dialect, at Place, line int64,
+	now func(Line) ([]byte, error)) (bool, error) {
 	page, err := x.blocks(ctx, d, at, [2]int64{line, line + 1}, 1)
 	if err != nil || len(page) == 0 {
-		return nil, nil, err
+		return false, err
 	}
 	all, err := x.linesOf(ctx, &page[0])
-	return &page[0], all, err
+	i := slices.IndexFunc(all, func(l Line) bool { return l.Index == line })
+	if err != nil || i < 0 {
+		return false, err
+	}
+	raw, err := now(all[i])
+	if err != nil || raw == nil {
+		return false, err
+	}
+	all[i].Raw = raw
+	if err := x.remove(ctx, d, at, &page[0]); err != nil {
+		return false, err
+	}
+	return true, x.pack(ctx, d, at, all)
 }
 
 // linesOf copies a block's lines, in a transaction that others wait for: see fetch. A damaged one has none.
