@@ -13,49 +13,30 @@ import (
 // Return implements server.Cooler.
 func (t *Tier) Return(ctx context.Context, since, until time.Time,
 	told func(server.Returned)) (done server.Returned, err error) {
-	for last := int64(0); ; {
-		page, err := sqlstore.List(ctx, t.db, `
-SELECT s.owner, s.id FROM streams s WHERE s.id > ? AND s.last_received >= ? AND s.last_received < ?
-AND EXISTS (SELECT 1 FROM cold_blocks c WHERE c.owner = s.owner AND c.stream = s.id) ORDER BY s.id LIMIT ?`,
-			[]any{last, since.UnixMicro(), until.UnixMicro(), pageStreams},
-			func(row sqlstore.Scanner) (s objectStream, err error) { return s, row.Scan(&s.owner, &s.id) })
+	for after := (object{}); ; {
+		page, err := sqlstore.List(ctx, t.db, `SELECT `+objectColumns+` FROM cold_objects o
+JOIN streams s ON s.owner = o.owner AND s.id = o.stream
+WHERE o.state IN (1, 3) AND s.last_received >= ? AND s.last_received < ? AND (o.owner, o.stream, o.id) > (?, ?, ?)
+ORDER BY o.owner, o.stream, o.id LIMIT ?`,
+			[]any{since.UnixMicro(), until.UnixMicro(), after.owner, after.stream, after.id, pagePending}, scanObject)
 		if err != nil {
 			return done, fmt.Errorf("look for what is in cold storage: %w", err)
 		}
-		for _, s := range page {
-			if err := t.returnStream(ctx, s, &done); err != nil {
+		for _, after = range page {
+			switch err := t.returnObject(ctx, after); {
+			case errors.Is(err, errObjectDamaged):
+				done.Damaged++ // verify names its lines
+			case err != nil:
 				return done, err
+			default:
+				done.Objects, done.Bytes = done.Objects+1, done.Bytes+after.size
 			}
 			told(done)
-			last = s.id
 		}
-		if len(page) < pageStreams {
+		if len(page) < pagePending {
 			return done, t.Sweep(ctx)
 		}
 	}
-}
-
-func (t *Tier) returnStream(ctx context.Context, s objectStream, done *server.Returned) error {
-	all, err := sqlstore.List(ctx, t.db, `SELECT id, size, sha256 FROM cold_objects
-WHERE owner = ? AND stream = ? AND state IN (1, 3) ORDER BY at, id`, []any{s.owner, s.id},
-		func(row sqlstore.Scanner) (o object, err error) {
-			o.owner, o.stream = s.owner, s.id
-			return o, row.Scan(&o.id, &o.size, &o.sha256)
-		})
-	if err != nil {
-		return fmt.Errorf("look for cold objects: %w", err)
-	}
-	for _, o := range all {
-		switch err := t.returnObject(ctx, o); {
-		case errors.Is(err, errObjectDamaged):
-			done.Damaged++ // verify names its lines
-		case err != nil:
-			return err
-		default:
-			done.Objects, done.Bytes = done.Objects+1, done.Bytes+o.size
-		}
-	}
-	return nil
 }
 
 // returnObject puts what is used of an object back into the blocks, in one transaction, after which the object is

@@ -45,10 +45,8 @@ func (t *Tier) Hold(ctx context.Context) (release func() error, err error) {
 
 // ColdInUse lists the objects that a database uses at the moment that d sees.
 func ColdInUse(ctx context.Context, d sqlstore.Dialect) (listCold, error) {
-	out, err := sqlstore.List(ctx, d, `SELECT owner, stream, blob, id, size, sha256 FROM cold_objects WHERE state IN (1, 3)
-ORDER BY owner, stream, blob, id`, nil, func(row sqlstore.Scanner) (o object, err error) {
-		return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256)
-	})
+	out, err := sqlstore.List(ctx, d, `SELECT `+objectColumns+` FROM cold_objects o WHERE o.state IN (1, 3)
+ORDER BY o.owner, o.stream, o.blob, o.id`, nil, scanObject)
 	return out, sqlstore.Wrap(err, "list cold objects")
 }
 

@@ -88,14 +88,11 @@ func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (olde
 func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object, now int64) error) error {
 	after := []any{state, before, 0, int64(math.MinInt64), ""}
 	for {
-		var at int64
-		page, err := sqlstore.List(ctx, t.db, `SELECT owner, stream, blob, id, size, sha256, at FROM cold_objects
+		page, err := sqlstore.List(ctx, t.db, `SELECT `+objectColumns+` FROM cold_objects o
 WHERE state <> 1 AND state = ? AND at < ? AND (owner, at, id) > (?, ?, ?)
 AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until BETWEEN ? AND ?) ORDER BY owner, at, id LIMIT ?`,
 			append(after, backingUp+"%", now(), now()+sqlstore.LongestLease.Microseconds(), pagePending),
-			func(row sqlstore.Scanner) (o object, err error) {
-				return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256, &at)
-			})
+			scanObject)
 		if err != nil {
 			return fmt.Errorf("look for cold objects: %w", err)
 		}
@@ -110,7 +107,7 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until BETWEEN ? AND ?
 			return err
 		}
 		last := page[len(page)-1]
-		after = []any{state, before, last.owner, at, last.id}
+		after = []any{state, before, last.owner, last.at, last.id}
 	}
 }
 

@@ -153,6 +153,14 @@ type object struct {
 	id                  string
 	size                int64
 	sha256              []byte
+	at                  int64 // when its state changed
+}
+
+// objectColumns are those of table cold_objects o that scanObject reads.
+const objectColumns = `o.owner, o.stream, o.blob, o.id, o.size, o.sha256, o.at`
+
+func scanObject(row sqlstore.Scanner) (o object, err error) {
+	return o, row.Scan(&o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256, &o.at)
 }
 
 // name is where an object is in the location.
