@@ -94,77 +94,70 @@ WHERE owner = ? AND blob = ? AND place = ? AND length(data) = ?`, f.owner, f.id,
 	return err
 }
 
-// located is a piece of a file, and the object that has it.
-type located struct {
-	place  int64
-	object object
-}
-
-// chunk returns the first piece of a file, from one position on, that is not in the database; none if all others are.
-func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) ([]located, error) {
-	out, err := sqlstore.List(ctx, d, `SELECT c.place, o.id, o.size, o.sha256 FROM cold_chunks c
+// chunk returns the first piece of a file, from a position on, that is not in the database, and where it begins. ok is
+// false if all others are.
+func chunk(ctx context.Context, d sqlstore.Dialect, of object, from int64) (o object, place int64, ok bool, err error) {
+	err = d.Query(ctx, `SELECT c.place, `+objectColumns+` FROM cold_chunks c
 JOIN cold_objects o ON o.owner = c.owner AND o.stream = 0 AND o.blob = c.blob AND o.id = c.object
 WHERE c.owner = ? AND c.blob = ? AND c.place >= ? ORDER BY c.place LIMIT 1`, []any{of.owner, of.blob, from},
-		func(row sqlstore.Scanner) (x located, err error) {
-			x.object = of
-			return x, row.Scan(&x.place, &x.object.id, &x.object.size, &x.object.sha256)
+		func(row sqlstore.Scanner) error {
+			ok = true
+			return row.Scan(&place, &o.owner, &o.stream, &o.blob, &o.id, &o.size, &o.sha256, &o.at)
 		})
-	return out, sqlstore.Wrap(err, "look for a cold file")
+	return o, place, ok, sqlstore.Wrap(err, "look for a cold file")
 }
 
 // Chunk implements sqlstore.ColdFiles.
 func (t *Tier) Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error) {
-	found, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, place)
-	if err != nil || len(found) == 0 || found[0].place != place {
+	o, found, ok, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, place)
+	if err != nil || !ok || found != place {
 		return nil, err
 	}
-	return t.fetch(ctx, found[0].object)
+	return t.fetch(ctx, o)
 }
 
 // Whole returns nil if all of a file is in the database. Its error ends the transaction, which begins again once the
 // file is there.
 func (t *Tier) Whole(ctx context.Context, d sqlstore.Dialect, owner, blob int64) error {
-	found, err := chunk(ctx, d, object{owner: owner, blob: blob}, 0)
-	if err != nil || len(found) == 0 {
+	o, _, ok, err := chunk(ctx, d, object{owner: owner, blob: blob}, 0)
+	if err != nil || !ok {
 		return err
 	}
-	return &missError{found[0].object}
+	return &missError{o}
 }
 
 // thawFile brings a file back into the database, chunk after chunk. It counts as new, so that it stays a while.
 func (t *Tier) thawFile(ctx context.Context, owner, blob int64) error {
 	for {
-		found, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, 0)
-		if err != nil || len(found) == 0 {
+		o, place, ok, err := chunk(ctx, t.db, object{owner: owner, blob: blob}, 0)
+		if err != nil || !ok {
 			return err
 		}
-		x := found[0]
-		data, err := t.fetch(ctx, x.object)
+		data, err := t.fetch(ctx, o)
 		if err == nil && len(data) == 0 {
 			err = errObjectDamaged
 		}
 		if err != nil {
 			return fmt.Errorf("bring file back: %w", err)
 		}
-		if err := t.db.Write(ctx, func(d sqlstore.Dialect) error { return thawPiece(ctx, d, x, data) }); err != nil {
+		err = t.db.Write(ctx, func(d sqlstore.Dialect) error { return thawPiece(ctx, d, o, place, data) })
+		if err != nil {
 			return fmt.Errorf("bring file back: %w", err)
 		}
 	}
 }
 
-func thawPiece(ctx context.Context, d sqlstore.Dialect, x located, data []byte) error {
-	o := x.object
+func thawPiece(ctx context.Context, d sqlstore.Dialect, o object, place int64, data []byte) error {
 	_, err := d.Exec(ctx, `UPDATE blobs SET touched = ? WHERE owner = ? AND id = ?`, now(), o.owner, o.blob)
 	if err != nil {
 		return err
 	}
 	n, err := d.Exec(ctx, `DELETE FROM cold_chunks WHERE owner = ? AND blob = ? AND place = ? AND object = ?`,
-		o.owner, o.blob, x.place, o.id)
+		o.owner, o.blob, place, o.id)
 	if err != nil || n == 0 {
 		return err // forgotten, or brought by another
 	}
-	_, err = d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`,
-		o.owner, o.blob, x.place, data)
+	_, err = d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`, o.owner, o.blob, place, data)
 	if err != nil {
 		return err
 	}

@@ -93,17 +93,13 @@ func (x *Lines) fetch(ctx context.Context, b *storedBlock, wait bool) (err error
 	return err
 }
 
-// Facts returns a line without most of its bytes. ok is false if it is not stored.
-func (x *Lines) Facts(ctx context.Context, d sqlstore.Dialect, at Place, line int64) (l Line, ok bool, err error) {
-	return x.one(ctx, reading{x: x, d: d, at: at, wait: true, span: server.Span{Most: 1}}, line)
-}
-
 // TryOne returns a line whole, without waiting for cold storage, for a transaction that others wait for.
 func (x *Lines) TryOne(ctx context.Context, d sqlstore.Dialect, at Place,
 	line int64) (l Line, ok bool, err error) {
 	return x.one(ctx, reading{x: x, d: d, at: at}, line)
 }
 
+// one returns a line that a reading finds. ok is false if it is not stored.
 func (x *Lines) one(ctx context.Context, r reading, line int64) (l Line, ok bool, err error) {
 	r.yield = func(got Line) error {
 		ok = true

@@ -78,16 +78,6 @@ ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 	return out, sqlstore.Wrap(err, "list what was masked")
 }
 
-// ListMasks returns the lines of an epoch that the server masked by itself.
-func ListMasks(ctx context.Context, d sqlstore.Dialect, at Place) ([]server.MaskedLine, error) {
-	out, err := sqlstore.List(ctx, d, `
-SELECT generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation, line`,
-		[]any{at.Owner, at.Stream, at.Epoch}, func(row sqlstore.Scanner) (l server.MaskedLine, err error) {
-			return l, row.Scan(&l.Generation, &l.Line)
-		})
-	return out, sqlstore.Wrap(err, "list masked lines")
-}
-
 // tokens returns a masking's, as package redact has them.
 func tokens(list []server.Token) []redact.Token {
 	out := make([]redact.Token, 0, len(list))

@@ -31,14 +31,14 @@ func (p *Policy) Retire(ctx context.Context, how server.RetireOptions) (report s
 	if !how.Dry {
 		mine, err := p.due(ctx, how)
 		if err == nil && mine {
-			mine, err = p.lease(ctx, leaseFor)
+			mine, err = p.cooler.lease(ctx, retiring, leaseFor)
 		}
 		if err != nil || !mine {
 			return server.RetentionReport{Busy: !mine}, err
 		}
 		defer func() {
-			_, free := p.lease(context.WithoutCancel(ctx), 0)
-			if err = errors.Join(err, free); ctx.Err() == nil { // what failed is no reason to try all again at once
+			err = errors.Join(err, p.cooler.release(ctx, retiring))
+			if ctx.Err() == nil { // what failed is no reason to try all again at once
 				err = errors.Join(err, p.rest(ctx, how))
 			}
 		}()
@@ -100,7 +100,7 @@ func (p *Policy) retireOwner(ctx context.Context, how server.RetireOptions, rule
 func (x *pass) take(ctx context.Context, t *target) (err error) {
 	count := t.count
 	if !x.how.Dry {
-		if mine, err := x.lease(ctx, leaseFor); err != nil || !mine {
+		if mine, err := x.cooler.lease(ctx, retiring, leaseFor); err != nil || !mine {
 			return errors.Join(err, ctx.Err())
 		}
 		a := &applying{pass: x, target: t, seen: map[Place]bool{},

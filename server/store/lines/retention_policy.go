@@ -2,7 +2,6 @@ package lines
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -24,13 +23,12 @@ type Policy struct {
 	catalog catalog
 	lines   *Lines
 	cooler  *Tier
-	self    string // who holds the lease
 }
 
 // NewPolicy returns the policy of a store.
 func NewPolicy(db sqlstore.DB, of catalog, lines *Lines, cooler *Tier) Policy {
 	return Policy{reader: db, db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, catalog: of,
-		lines: lines, cooler: cooler, self: rand.Text()}
+		lines: lines, cooler: cooler}
 }
 
 // errRule refuses a rule that says nothing that can be done.
@@ -147,19 +145,13 @@ func (p *Policy) rest(ctx context.Context, how server.RetireOptions) error {
 	}
 	err := p.db.Change(ctx, `INSERT INTO leases (name, holder, until) VALUES ('retention rests', ?, ?),
   ('retention clock', ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
-		p.self, sqlstore.Micros(time.Now().Add(how.Every)), p.self, sqlstore.Micros(how.Now))
+		p.cooler.self, sqlstore.Micros(time.Now().Add(how.Every)), p.cooler.self, sqlstore.Micros(how.Now))
 	return sqlstore.Wrap(err, "note when rules are due")
 }
 
-// leaseFor is how long a process that died keeps others from applying rules. Two that apply them at once do no harm:
-// what one of them removes, the other finds gone.
-const leaseFor = 10 * time.Second
-
-// lease takes or renews the right to apply rules. false: another process has it.
-func (p *Policy) lease(ctx context.Context, length time.Duration) (mine bool, err error) {
-	err = p.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
-		mine, err = sqlstore.Lease(ctx, d, "retention", p.self, length)
-		return err
-	})
-	return mine, err
-}
+// retiring is the lease of who applies rules, leaseFor how long a process that died keeps others from it. Two that apply
+// them at once do no harm: what one of them removes, the other finds gone.
+const (
+	retiring = "retention"
+	leaseFor = 10 * time.Second
+)

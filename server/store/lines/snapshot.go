@@ -130,7 +130,12 @@ func (n *Snapshot) Retired(ctx context.Context, s server.Span, hashes bool,
 
 // Masked implements server.Snapshot.
 func (n *Snapshot) Masked(ctx context.Context) ([]server.MaskedLine, error) {
-	return ListMasks(ctx, n.On, n.at)
+	out, err := sqlstore.List(ctx, n.On, `
+SELECT generation, line FROM masked_lines WHERE owner = ? AND stream = ? AND epoch = ? ORDER BY generation, line`,
+		[]any{n.at.Owner, n.at.Stream, n.at.Epoch}, func(row sqlstore.Scanner) (l server.MaskedLine, err error) {
+			return l, row.Scan(&l.Generation, &l.Line)
+		})
+	return out, sqlstore.Wrap(err, "list masked lines")
 }
 
 // Folded implements server.Snapshot.
@@ -155,7 +160,7 @@ func (x *Lines) Received(ctx context.Context, d sqlstore.Dialect, at Place, line
 		func(row sqlstore.Scanner) error { return row.Scan(&at.Owner) })
 	l, ok := Line{}, false
 	if err == nil {
-		l, ok, err = x.Facts(ctx, d, at, line)
+		l, ok, err = x.one(ctx, reading{x: x, d: d, at: at, wait: true, span: server.Span{Most: 1}}, line)
 	}
 	if err == nil && !ok {
 		err = server.ErrNotFound
