@@ -157,7 +157,8 @@ func thawPiece(ctx context.Context, d sqlstore.Dialect, o object, place int64, d
 	if err != nil || n == 0 {
 		return err // forgotten, or brought by another
 	}
-	_, err = d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`, o.owner, o.blob, place, data)
+	_, err = d.Exec(ctx, `INSERT INTO blob_chunks (owner, blob, place, data) VALUES (?, ?, ?, ?)`,
+		o.owner, o.blob, place, data)
 	if err != nil {
 		return err
 	}

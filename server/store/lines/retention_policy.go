@@ -149,8 +149,8 @@ func (p *Policy) rest(ctx context.Context, how server.RetireOptions) error {
 	return sqlstore.Wrap(err, "note when rules are due")
 }
 
-// retiring is the lease of who applies rules, leaseFor how long a process that died keeps others from it. Two that apply
-// them at once do no harm: what one of them removes, the other finds gone.
+// retiring is the lease of who applies rules, leaseFor how long a process that died keeps others from it. Two that
+// apply them at once do no harm: what one of them removes, the other finds gone.
 const (
 	retiring = "retention"
 	leaseFor = 10 * time.Second
