@@ -149,7 +149,7 @@ func TestNothingBelowClaude(t *testing.T) {
 // TestPlainProtocol: by configuration even ccship-server gets the base protocol alone.
 func TestPlainProtocol(t *testing.T) {
 	t.Parallel()
-	w := plainWorld(t)
+	w := exactWorld(t)
 	w.configure("protocol = \"plain\"\n")
 	var extended atomic.Bool
 	w.gate.set(onPost(func(r *http.Request) *verdict {
