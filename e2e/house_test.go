@@ -45,14 +45,14 @@ daemon: daemon/proof daemon/derive daemon/config daemon/control daemon/delivery 
 daemon/config: internal/amount internal/sys daemon/project outbox transcript/redact
 daemon/control: internal/sys
 daemon/delivery: protocol daemon/config daemon/control daemon/project daemon/remote outbox state tail
-daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact
-daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript
+daemon/derive: daemon/control daemon/route outbox state state/projection tail transcript transcript/session transcript/redact internal/sys
+daemon/doctor: internal/amount daemon/config daemon/control daemon/delivery internal/service state daemon/project protocol transcript internal/sys
 daemon/document: daemon/config daemon/control daemon/derive daemon/project daemon/remote outbox state state/projection tail transcript transcript/session transcript/redact daemon/route protocol
 daemon/library: internal/amount internal/sys daemon/control daemon/remote tail transcript transcript/session transcript/redact transcript/provenance protocol
-daemon/project: outbox
-daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact
+daemon/project: outbox internal/sys
+daemon/proof: daemon/control daemon/delivery daemon/project daemon/remote daemon/route internal/amount outbox protocol state state/projection tail transcript transcript/redact internal/sys
 daemon/remote: daemon/control protocol outbox transcript/provenance transcript/session
-daemon/route: daemon/control daemon/project outbox protocol state tail transcript transcript/redact
+daemon/route: daemon/control daemon/project outbox protocol state tail transcript transcript/redact internal/sys
 e2e: e2e/kit
 e2e/kit:
 e2e/viewer: e2e/kit

@@ -242,7 +242,7 @@ func (c *capture) unfinished() (found bool) {
 		if c.began[path] == info.Size() && time.Since(info.ModTime()) > time.Minute || info.Size() == 0 {
 			return
 		}
-		if f, err := os.Open(path); err == nil {
+		if f, err := sys.OpenRegular(path); err == nil {
 			last := make([]byte, 1)
 			n, _ := f.ReadAt(last, info.Size()-1)
 			found = found || n == 1 && last[0] != '\n'

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -212,7 +213,7 @@ func (x *candidate) continues() bool {
 }
 
 func openSized(path string) (*os.File, int64, error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, 0, err
 	}

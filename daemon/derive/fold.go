@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
@@ -70,7 +71,7 @@ func (d *Deriver) newStep(p *liveProjection, t tail.Tracked, facts state.Routing
 
 // foldSlice folds one slice of whole lines that lie before a cursor.
 func (d *Deriver) foldSlice(s *FoldStep, to tail.Cursor) error {
-	file, err := os.Open(s.File.File.Path)
+	file, err := sys.OpenRegular(s.File.File.Path)
 	if err != nil {
 		return err
 	}

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -85,7 +85,7 @@ func newestTranscripts(roots []string) []string {
 
 // countUnknown counts in up to most bytes of a transcript, and returns how many it has read.
 func countUnknown(path string, most int64, unknown map[string]int) (read int64) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return 0
 	}

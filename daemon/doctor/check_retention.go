@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // checkRetention finds the transcripts that Claude Code is about to delete and the server does not have.
@@ -190,7 +190,7 @@ func unreadLines(s control.Session) bool {
 	if s.ReadBytes >= s.Bytes {
 		return false
 	}
-	f, err := os.Open(s.Path)
+	f, err := sys.OpenRegular(s.Path)
 	if err != nil {
 		return true
 	}

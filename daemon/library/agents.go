@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -46,7 +47,7 @@ func isAgent(e fs.DirEntry) bool {
 
 // readSession returns the session that the first record of a transcript names; "" if that does not.
 func readSession(path string) string {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return ""
 	}

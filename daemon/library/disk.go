@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -64,7 +64,7 @@ const headBytes = 256 << 10
 type head struct{ session.Summary }
 
 func readHead(path string) head {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return head{}
 	}

@@ -95,12 +95,12 @@ func (d *draft) named(err error) error {
 
 // equalFiles compares two files byte for byte.
 func equalFiles(a, b string) (bool, error) {
-	x, err := os.Open(a)
+	x, err := sys.OpenRegular(a)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}
 	defer x.Close()
-	y, err := os.Open(b)
+	y, err := sys.OpenRegular(b)
 	if err != nil {
 		return false, fmt.Errorf("compare: %w", err)
 	}

@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // eachLine calls f with each line of a file, without its newline; whole says that it had one. The line is f's to keep.
 func eachLine(ctx context.Context, path string, f func(line []byte, whole bool) error) error {
-	in, err := os.Open(path)
+	in, err := sys.OpenRegular(path)
 	if err != nil {
 		return fmt.Errorf("read transcript: %w", err)
 	}

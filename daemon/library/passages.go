@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -181,7 +181,7 @@ func (w *window) readEnd(path string) error {
 
 // endOf reads up to so many bytes of the end of a file; skipped says that it has more.
 func endOf(path string, most int64) (text []byte, skipped bool, err error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, false, fmt.Errorf("read transcript: %w", err)
 	}

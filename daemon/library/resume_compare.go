@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
@@ -95,7 +95,7 @@ func (r *resumption) hereCommand(path string) string {
 
 // beyond counts the lines at the beginning of a file that another file has too, and the lines after them.
 func beyond(ctx context.Context, path, other string) (common, more int64, err error) {
-	b, err := os.Open(other)
+	b, err := sys.OpenRegular(other)
 	if err != nil {
 		return 0, 0, fmt.Errorf("compare: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -90,7 +91,7 @@ func (c *counter) fault(f Fault) {
 
 // file counts the answers of a file.
 func (c *counter) file(ctx context.Context, f *file) error {
-	in, err := os.Open(f.Path)
+	in, err := sys.OpenRegular(f.Path)
 	if err != nil {
 		if !errors.Is(err, os.ErrNotExist) { // else it was removed meanwhile
 			c.fault(Fault{Path: f.Path, Why: reason(err)})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
@@ -98,7 +99,7 @@ func (w *Written) mentionedIn(path string) bool {
 	if len(w.names) > maxLooked {
 		return true
 	}
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return false
 	}

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // Bounds of reading a repository's objects: nothing in it is trusted.
@@ -229,10 +232,11 @@ func (p *pack) open() (err error) {
 		at  **os.File
 		ext string
 	}{{&p.index, ".idx"}, {&p.data, ".pack"}} {
-		if info, err := os.Stat(p.path + x.ext); err != nil || !info.Mode().IsRegular() {
-			return errors.Join(errObject, err)
+		*x.at, err = sys.OpenRegular(p.path + x.ext)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, sys.ErrNotFile) {
+			err = errors.Join(errObject, err)
 		}
-		if *x.at, err = os.Open(p.path + x.ext); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 const (
@@ -15,28 +17,17 @@ const (
 	maxSnapshot = 16 << 20 // lists every file of the project, so it may be long
 )
 
-// errNotFile and errTooLarge are permanent: the file exists but is not usable.
-var (
-	errNotFile  = errors.New("not a regular file")
-	errTooLarge = errors.New("too large")
-)
+// errTooLarge is permanent: the file exists but is not usable.
+var errTooLarge = errors.New("too large")
 
 // permanent reports whether another attempt to read cannot help.
 func permanent(err error) bool {
-	return errors.Is(err, errNotFile) || errors.Is(err, errTooLarge) || errors.Is(err, fs.ErrPermission)
+	return errors.Is(err, sys.ErrNotFile) || errors.Is(err, errTooLarge) || errors.Is(err, fs.ErrPermission)
 }
 
-// readFile reads a small file, without its byte order mark. It refuses a pipe or device before opening it: a cloned
-// repository may hold one, or a link to one, and opening it could block forever.
+// readFile reads a small file, without its byte order mark. A cloned repository may hold a pipe in its place.
 func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open %s: %w", path, errNotFile)
-	}
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/ccship/ccship/daemon/control"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -214,7 +214,7 @@ func (c *comparison) excused(t *tail.Tracked, f *state.Routing, l *tail.Line) bo
 // eachLine calls fn with the whole lines of a file, from the first, until it returns false. Text without a newline is
 // not a line yet.
 func (c *comparison) eachLine(ctx context.Context, t *tail.Tracked, fn func(*tail.Line) (bool, error)) error {
-	file, err := os.Open(t.File.Path)
+	file, err := sys.OpenRegular(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("compare transcript: %w", err)
 	}

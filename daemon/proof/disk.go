@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -20,7 +21,7 @@ import (
 // eachLine calls f for every line of a file in order: from byte 0 up to its cursor, and a last line that was delivered
 // without its newline. When delivery is incomplete it reads to the last newline on disk.
 func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(tail.Line) error) error {
-	file, err := os.Open(t.File.Path)
+	file, err := sys.OpenRegular(t.File.Path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
 	}
@@ -52,7 +53,7 @@ func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(tail.Lin
 // is any whole line. Of a file that cannot be read it answers as of a finished one.
 func (v *verifier) unfinished(t *tail.Tracked) (unfinished, whole bool) {
 	read := t.Cursor.Offset + t.Provisional.Length
-	file, err := os.Open(t.File.Path)
+	file, err := sys.OpenRegular(t.File.Path)
 	if err != nil {
 		return false, true
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
@@ -119,7 +120,7 @@ func readHead(path string) []byte {
 	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil
 	}

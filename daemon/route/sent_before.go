@@ -3,9 +3,9 @@ package route
 import (
 	"bytes"
 	"io"
-	"os"
 
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // sentBefore returns the number of first lines that the earlier hook has sent to the project's own server. If the file
@@ -23,7 +23,7 @@ func sentBefore(p project.Policy, session, path string) int64 {
 
 // countLines counts the lines of a file, including a last one without newline.
 func countLines(path string) (int64, error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return 0, err
 	}

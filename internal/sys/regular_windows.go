@@ -1,0 +1,4 @@
+package sys
+
+// noWait is nothing: no pipe is in a folder.
+const noWait = 0
