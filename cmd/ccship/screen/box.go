@@ -1,14 +1,17 @@
 package screen
 
 import (
+	"sort"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
+
+// maxWritten is how many characters a line has at most: each of them is measured for each frame, and no search is longer.
+const maxWritten = 4096
 
 // box is a line that is being written.
 type box struct {
@@ -18,10 +21,13 @@ type box struct {
 
 func (b *box) String() string { return string(b.text) }
 
-// insert writes at the cursor what can stand in one line.
+// insert writes at the cursor what can stand in one line, and has a place there.
 func (b *box) insert(text string) {
 	var in []rune
 	for _, r := range text {
+		if len(b.text)+len(in) >= maxWritten {
+			break
+		}
 		if r == '\n' || r == '\t' {
 			r = ' '
 		}
@@ -88,11 +94,9 @@ func (b *box) wordStart() int {
 
 // show returns what of the line fits into so many columns, and the column of the cursor.
 func (b *box) show(columns int) (text string, cursor int) {
-	before := string(b.text[:b.at])
-	for len(before) > 0 && term.Width(before) >= columns {
-		_, size := utf8.DecodeRuneInString(before)
-		before = before[size:]
-	}
+	// The longest end before the cursor that fits: halving, for a step at a time measures a long line thousands of times.
+	from := sort.Search(b.at, func(i int) bool { return term.Width(string(b.text[i:b.at])) < columns })
+	before := string(b.text[from:b.at])
 	return cut(before+string(b.text[b.at:]), columns), term.Width(before)
 }
 

@@ -40,6 +40,24 @@ func TestBox(t *testing.T) {
 	kit.Check(t, at < 10 && strings.HasSuffix(text, "i"), "shown is %q, the cursor at %d", text, at)
 }
 
+// TestLongBox takes a text that was pasted by mistake: a frame measures it a few times, not once for each character.
+func TestLongBox(t *testing.T) {
+	var b box
+	b.insert(strings.Repeat("반", 10_000_000))
+	kit.Equal(t, "characters in the box", len(b.text), maxWritten)
+	for _, columns := range []int{0, 1, 2, 9, 80} {
+		text, at := b.show(columns)
+		kit.Check(t, term.Width(text) <= columns && at <= max(0, columns-1), "in %d columns are %d, the cursor at %d", columns,
+			term.Width(text), at)
+	}
+	text := testing.AllocsPerRun(1, func() { b.show(80) })
+	kit.Check(t, text < 200, "a frame takes %v allocations", text)
+	for range 2 * maxWritten {
+		b.key(tea.KeyPressMsg{Code: 'x', Text: "x"})
+	}
+	kit.Equal(t, "characters in the box", len(b.text), maxWritten)
+}
+
 // TestMarkdown writes it for a terminal.
 func TestMarkdown(t *testing.T) {
 	w := writer{columns: 24}
