@@ -144,3 +144,28 @@ func TestForgetRefused(t *testing.T) {
 	kit.Check(t, err == nil && len(r.Kept) == 1 && len(r.Pending) == 0 && strings.Contains(r.Detail, "not yours"),
 		"forget: %+v, %v", r, err)
 }
+
+// TestForgetProxy asks again: while the server is away, what a proxy answers in its place removes nothing.
+func TestForgetProxy(t *testing.T) {
+	for how, proxy := range map[string]struct {
+		status int
+		says   string
+	}{
+		"a proxy without a server":  {http.StatusNotFound, "404 page not found"},
+		"a page that says that":     {http.StatusOK, "<html>Sorry, we are down</html>"},
+		"another program's success": {http.StatusOK, `{"ok":true}`},
+		"nothing":                   {http.StatusOK, "null"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+			w.server.with(func() { w.server.status, w.server.says, w.server.announces = proxy.status, proxy.says, false })
+			r, err := w.forget(sessionA)
+			kit.Check(t, err == nil && len(r.Pending) == 1 && len(r.Kept) == 0 && r.Detail != "", "forget: %+v, %v", r, err)
+			w.server.with(func() { w.server.status, w.server.announces = 0, true })
+			w.stop()
+			w.start() // does not wait out its patience
+			w.until("the server is told", func() bool { return len(w.streams()) == 0 })
+		})
+	}
+}

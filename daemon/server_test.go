@@ -29,6 +29,7 @@ type memServer struct {
 	mu          sync.Mutex
 	announces   bool
 	status      int    // answers every request with it, when not 0
+	says        string // with status: the body
 	busy        bool   // takes nothing now, but can be asked
 	asked       func() // before a digest is answered, without the lock
 	taking      func() // before a batch is taken, without the lock
@@ -86,6 +87,7 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.status != 0:
 		w.WriteHeader(s.status)
+		io.WriteString(w, s.says)
 	case r.URL.Path == "/api/conversations" && (s.busy || s.refusals > 0):
 		s.refusals--
 		w.WriteHeader(http.StatusTooManyRequests)

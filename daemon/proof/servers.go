@@ -21,12 +21,14 @@ type forgetAnswers struct {
 }
 
 // askServers asks servers to forget a session. A server that answered is no longer pending, even if it refuses
-// permanently. The error is the first one.
+// permanently. What gives nothing back where a server with the extension was is a proxy without it: it is asked again.
+// The error is the first one.
 func (f *Forgetter) askServers(ctx context.Context, session string, dests []string) (a forgetAnswers, first error) {
 	var done []string
 	for _, dest := range dests {
 		gone, err := f.Servers.Reader(dest).Forget(ctx, session)
-		final := remote.Is(err, remote.CodeNoReading) || remote.Is(err, remote.CodeNotAllowed)
+		final := remote.Is(err, remote.CodeNotAllowed) ||
+			remote.Is(err, remote.CodeNoReading) && !f.Servers.SpeaksExtension(dest)
 		switch {
 		case err == nil:
 			a.lines, a.found = a.lines+gone.Lines, true

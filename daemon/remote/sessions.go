@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -287,6 +288,9 @@ type Forgotten struct {
 func (c *Client) Forget(ctx context.Context, session string) (Forgotten, error) {
 	var a Forgotten
 	err := c.document(ctx, http.MethodDelete, Ref{Session: session}.path(""), Ref{User: Me}.query(), nil, &a)
+	if err == nil && a.SessionID != session {
+		err = noReading(errors.New("another program answers in its place"))
+	}
 	return a, err
 }
 
