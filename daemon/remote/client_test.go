@@ -122,6 +122,63 @@ func TestPages(t *testing.T) {
 }
 
 // TestDigests hands out each digest in its place, and nil for one that is not there.
+// TestEndlessPages asks a server no more whose listing comes back to a page, or brings nothing.
+func TestEndlessPages(t *testing.T) {
+	lists := map[string]func(*Client) error{
+		"sessions": func(c *Client) error {
+			return c.Sessions(t.Context(), Query{}, 2, func(*Session) bool { return true })
+		},
+		"entries": func(c *Client) error { return c.Entries(t.Context(), Ref{Session: "a"}, -1, func(*Entry) {}) },
+		"machines": func(c *Client) error {
+			_, err := c.Machines(t.Context())
+			return err
+		},
+		"moments": func(c *Client) error {
+			_, _, err := Timeline(t.Context(), c, Ref{Session: "a"}, "", func(*Moment) {})
+			return err
+		},
+		"checkpoints": func(c *Client) error {
+			_, err := c.Checkpoints(t.Context(), Ref{Session: "a"})
+			return err
+		},
+		"versions": func(c *Client) error {
+			_, err := c.DocumentVersions(t.Context(), Ref{Session: "a"})
+			return err
+		},
+	}
+	for how, page := range map[string]struct {
+		next  func(asked int) int
+		items string
+	}{
+		"one page":      {func(int) int { return 1 }, "[{}]"},
+		"a long circle": {func(asked int) int { return asked%77 + 1 }, "[{}]"},
+		"empty pages":   {func(asked int) int { return asked }, "[]"},
+	} {
+		for list, follow := range lists {
+			asked := 0
+			c := client(t, func(w http.ResponseWriter, r *http.Request) {
+				if asked++; asked > 3*maxEmpty {
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				}
+				n := fmt.Sprint(page.next(asked))
+				next := `"` + n + `"`
+				if list == "versions" || list == "entries" {
+					next = n
+				}
+				items := page.items
+				if strings.HasSuffix(r.URL.Path, "/documents") {
+					items = "[{}]"
+				}
+				_, _ = fmt.Fprintf(w, `{"sessions":%[1]s,"entries":%[1]s,"groups":%[1]s,"moments":%[1]s,"checkpoints":%[1]s,`+
+					`"versions":%[1]s,"documents":%[1]s,"next":%[2]s,"cursor":"%[3]s"}`, items, next, n)
+			})
+			err := follow(c)
+			kit.Check(t, err != nil && strings.Contains(err.Error(), "has no end"), "%s of %s, asked %d times: %v", list, how, asked, err)
+		}
+	}
+}
+
 func TestDigests(t *testing.T) {
 	const list = `{"digests":[
 {"session_id":"a","machine":"m","epoch":"e","generations":[{"generation":2,"lines":7,"oversize":[{"line":3}]}]},

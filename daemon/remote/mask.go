@@ -78,7 +78,7 @@ type Checkpoint struct {
 func (c *Client) Checkpoints(ctx context.Context, ref Ref) (list []Checkpoint, err error) {
 	ref.Epoch, ref.Generation = "", nil
 	q := ref.query()
-	for {
+	for at := (pager{}); ; {
 		var a struct {
 			Checkpoints []Checkpoint `json:"checkpoints"`
 			Next        *string      `json:"next"`
@@ -90,7 +90,9 @@ func (c *Client) Checkpoints(ctx context.Context, ref Ref) (list []Checkpoint, e
 		if a.Next == nil {
 			return list, nil
 		}
-		q.Set("after", *a.Next)
+		if err := at.turn(q, "after", *a.Next, len(a.Checkpoints)); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -119,7 +121,7 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref) (all []DocumentV
 	}
 	for _, d := range list.Documents {
 		q := ref.query()
-		for {
+		for at := (pager{}); ; {
 			var a struct {
 				Versions []DocumentVersion `json:"versions"`
 				Next     *int64            `json:"next"`
@@ -134,7 +136,9 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref) (all []DocumentV
 			if a.Next == nil {
 				break
 			}
-			q.Set("before", strconv.FormatInt(*a.Next, 10))
+			if err := at.turn(q, "before", strconv.FormatInt(*a.Next, 10), len(a.Versions)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil

@@ -23,7 +23,7 @@ func Timeline(ctx context.Context, c *Client, ref Ref, kinds string,
 	if kinds != "" {
 		q.Set("kind", kinds)
 	}
-	for {
+	for at := (pager{}); ; {
 		var a struct {
 			Session Session  `json:"session"`
 			Moments []Moment `json:"moments"`
@@ -40,6 +40,8 @@ func Timeline(ctx context.Context, c *Client, ref Ref, kinds string,
 		if a.Next == nil {
 			return read, lines, nil
 		}
-		q.Set("after", *a.Next)
+		if err := at.turn(q, "after", *a.Next, len(a.Moments)); err != nil {
+			return read, lines, err
+		}
 	}
 }

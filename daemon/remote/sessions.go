@@ -139,7 +139,7 @@ func (q *Query) values() url.Values {
 func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
 	v := q.values()
 	v.Set("limit", strconv.Itoa(min(max(page, 1), maxPage)))
-	for {
+	for at := (pager{}); ; {
 		var a struct {
 			Sessions []Session `json:"sessions"`
 			Next     *string   `json:"next"`
@@ -155,7 +155,9 @@ func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Sessio
 		if a.Next == nil {
 			return nil
 		}
-		v.Set("after", *a.Next)
+		if err := at.turn(v, "after", *a.Next, len(a.Sessions)); err != nil {
+			return err
+		}
 	}
 }
 
@@ -186,7 +188,7 @@ func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entr
 
 // entries calls f for the entries that a query selects.
 func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Entry)) error {
-	for {
+	for at := (pager{}); ; {
 		var a struct {
 			Entries []Entry `json:"entries"`
 			Cursor  *string `json:"cursor"`
@@ -201,7 +203,9 @@ func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Ent
 		if a.Next == nil || a.Cursor == nil {
 			return nil
 		}
-		q.Set("cursor", *a.Cursor)
+		if err := at.turn(q, "cursor", *a.Cursor, len(a.Entries)); err != nil {
+			return err
+		}
 	}
 }
 
@@ -323,6 +327,7 @@ type Machine struct {
 func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 	seen := map[Machine]bool{}
 	var all []Machine
+	var at pager
 	for q := (url.Values{"limit": {strconv.Itoa(maxPage)}}); ; {
 		var a struct {
 			Groups []Machine `json:"groups"`
@@ -340,7 +345,9 @@ func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 		if a.Next == "" {
 			return all, nil
 		}
-		q.Set("after", a.Next)
+		if err := at.turn(q, "after", a.Next, len(a.Groups)); err != nil {
+			return nil, err
+		}
 	}
 }
 
