@@ -10,7 +10,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 )
 
-// maxWritten is how many characters a line has at most: each of them is measured for each frame, and no search is longer.
+// maxWritten is how many characters a line has at most: frames measure it, and no search is longer.
 const maxWritten = 4096
 
 // box is a line that is being written.
