@@ -108,7 +108,7 @@ func interpret(resp *http.Response, text []byte, n int, compressed bool) reply {
 		return r
 	case code >= 300 && code < 400:
 		r.verdict, r.kind = refused, KindRedirect
-		r.summary += " to " + strconv.Quote(resp.Header.Get("Location"))
+		r.summary += " to " + RedirectedTo(resp.Header)
 		r.hint = "set server_url to the server's new address"
 		return r
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:

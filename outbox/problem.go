@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"encoding/json"
+	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -41,9 +43,16 @@ func problemMessage(text []byte) string {
 	case json.Unmarshal(outer.Error, &plain) == nil && plain != "":
 		words = plain
 	}
-	words = strings.Join(strings.Fields(words), " ")
-	if len(words) > shown {
-		words = strings.ToValidUTF8(words[:shown], "") + "…"
+	return short(strings.Join(strings.Fields(words), " "))
+}
+
+// RedirectedTo returns where an answer sends its reader, in quotes, as far as it fits into a status line.
+func RedirectedTo(h http.Header) string { return strconv.Quote(short(h.Get("Location"))) }
+
+// short cuts a text of a server for a status line.
+func short(text string) string {
+	if len(text) <= shown {
+		return text
 	}
-	return words
+	return strings.ToValidUTF8(text[:shown], "") + "…"
 }

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -20,4 +21,11 @@ func TestMessage(t *testing.T) {
 	for _, test := range tests {
 		kit.Equal(t, fmt.Sprintf("%.40s", test.text), problemMessage([]byte(test.text)), test.want)
 	}
+}
+
+// TestLongRedirect keeps what a server says short: the log gets it with each refusal.
+func TestLongRedirect(t *testing.T) {
+	answer := &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"/" + strings.Repeat("\x1b", 1<<20)}}}
+	r := interpret(answer, nil, 1, false)
+	kit.Check(t, len(r.summary) < 5*shown && !strings.Contains(r.summary, "\x1b"), "%d bytes: %.100q", len(r.summary), r.summary)
 }

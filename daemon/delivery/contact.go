@@ -191,7 +191,7 @@ func judgeContact(answer *http.Response, speaks bool) control.Probe {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		p.Kind = outbox.KindRefusedKey
 	case code >= 300 && code < 400:
-		p.Kind, p.Detail = outbox.KindRedirect, fmt.Sprintf("%s to %q", p.Detail, answer.Header.Get("Location"))
+		p.Kind, p.Detail = outbox.KindRedirect, p.Detail+" to "+outbox.RedirectedTo(answer.Header)
 	case code >= 500:
 		p.Kind = outbox.KindServerError
 	case speaks && !outbox.Announced(answer.Header):

@@ -223,8 +223,8 @@ func (p *probe) judge(answer *http.Response, text []byte, usable bool) error {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return p.refused(answer.Status)
 	case code >= 300 && code < 400:
-		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %q", where,
-			answer.Header.Get("Location"))
+		e.Code, e.Message = outbox.KindRedirect, fmt.Sprintf("the server at %s redirects to %s", where,
+			outbox.RedirectedTo(answer.Header))
 		e.Hint = "use that address instead"
 	case code >= 500 || code == http.StatusTooManyRequests:
 		return p.busy(answer.Status)

@@ -252,8 +252,7 @@ func refusal(answer *http.Response) error {
 	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
 		return noSession()
 	case code >= 300 && code < 400: // a redirect that the client's policy does not follow
-		return control.Failed(fmt.Sprintf("the server redirects to %q, and the key is not sent there",
-			answer.Header.Get("Location")),
+		return control.Failed("the server redirects to "+outbox.RedirectedTo(answer.Header)+", and the key is not sent there",
 			"set server_url to the server's new address")
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return noReading(errors.New(words))

@@ -179,6 +179,17 @@ func TestEndlessPages(t *testing.T) {
 	}
 }
 
+// TestWritesOfAnother takes no success of another program for the server's.
+func TestWritesOfAnother(t *testing.T) {
+	for _, body := range []string{"{}", "null", `{"ok":true,"success":false}`} {
+		c := client(t, answer(200, body))
+		_, err := c.Forget(t.Context(), "a")
+		kit.Check(t, Is(err, CodeNoReading), "forget: %s: %v", body, err)
+		err = c.Copy(t.Context(), "a", Copy{})
+		kit.Check(t, Is(err, CodeNoReading), "copy: %s: %v", body, err)
+	}
+}
+
 func TestDigests(t *testing.T) {
 	const list = `{"digests":[
 {"session_id":"a","machine":"m","epoch":"e","generations":[{"generation":2,"lines":7,"oversize":[{"line":3}]}]},

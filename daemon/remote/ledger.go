@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -37,5 +38,9 @@ func (c *Client) Copy(ctx context.Context, session string, q protocol.CopyReques
 	var done struct {
 		Success bool `json:"success"`
 	}
-	return c.document(ctx, http.MethodPost, Ref{Session: session}.path("copy"), nil, q, &done)
+	err := c.document(ctx, http.MethodPost, Ref{Session: session}.path("copy"), nil, q, &done)
+	if err == nil && !done.Success {
+		err = noReading(errors.New("another program answers in its place"))
+	}
+	return err
 }
