@@ -99,6 +99,10 @@ func TestPlanAfterMetaRoot(t *testing.T) {
 	}
 	meta := `{"type":"user","uuid":"m","parentUuid":null,"isMeta":true,"message":{"content":"<local-command-caveat>x"}}`
 	child := func(uuid, parent, text string) string { return below(parent, answerText(uuid, text)) }
+	hook := `{"type":"progress","uuid":"h","parentUuid":null,"data":{"type":"hook_progress","hookName":"SessionStart:clear"}}`
+	old := func(parent, text string) string {
+		return fmt.Sprintf(`{"type":"user","uuid":"p","parentUuid":%s,"message":{"content":"%s"}}`, parent, text)
+	}
 	for _, tt := range []struct {
 		name    string
 		lines   []string
@@ -107,6 +111,12 @@ func TestPlanAfterMetaRoot(t *testing.T) {
 		{"below the first conversation", []string{promptLine("1", "2.1.42", "x"), child("2", "1", "a"), plan(`"2"`)}, 0},
 		{"a root", []string{promptLine("1", "2.1.42", "x"), child("2", "1", "a"), plan(`null`)}, 1},
 		{"below a second root", []string{promptLine("1", "2.1.42", "x"), child("2", "1", "a"), meta, plan(`"m"`)}, 1},
+		{"text below a hook's root", []string{
+			promptLine("1", "2.1.12", "x"), child("2", "1", "a"), hook, old(`"h"`, `Implement the following plan:\n\n# Plan`),
+		}, 1},
+		{"text as a root", []string{
+			promptLine("1", "2.1.12", "x"), child("2", "1", "a"), old(`null`, `Implement the following plan:\n\n# Plan`),
+		}, 1},
 		{"below the only root", []string{meta, plan(`"m"`)}, 0},
 		{"below a compaction", []string{
 			promptLine("1", "2.1.42", "x"), child("2", "1", "a"),

@@ -1,6 +1,10 @@
 package session
 
-import "github.com/ccship/ccship/transcript"
+import (
+	"strings"
+
+	"github.com/ccship/ccship/transcript"
+)
 
 // ownership separates a transcript's own records from the sidechains that older versions of Claude Code wrote between
 // them. In an agent's transcript, the sidechain is the transcript.
@@ -48,7 +52,7 @@ func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 			if r.Type == "attachment" || r.PromptSource == "queued" {
 				g.flags |= isQueued
 			}
-			if r.FromPlan {
+			if r.FromPlan || strings.HasPrefix(g.said.Text, implementPlan+":\n") { // old versions have the text only
 				g.flags |= isPlan
 			}
 		}
