@@ -104,7 +104,7 @@ type Turn struct {
 	Duration    time.Duration    // as recorded, otherwise the time between the first and the last record
 	Usage       transcript.Usage // of its answers, each counted once
 	Interrupted bool
-	Unanswered  bool // a message to which the model did nothing
+	Unanswered  bool // nothing came of it: it has no result and is not counted
 }
 
 // Rewind is a step back in the conversation: the next prompt's parent is an older message, and what followed that

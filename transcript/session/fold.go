@@ -86,8 +86,7 @@ type turnState struct {
 	open           bool // the model is still working
 	active         bool // something has happened in it
 	durationStated bool // Claude Code recorded the duration
-	others         bool // another speaker than the person began it
-	answered       bool // the model has done something in it
+	result         bool // it counts: the model has done something in it, or it failed or was interrupted
 	from           time.Time
 	to             time.Time
 	line           int64 // of its last record, like uuid

@@ -74,7 +74,6 @@ func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech,
 	}
 	if !queued || !s.turn.open {
 		s.nextTurn(line, r)
-		s.turn.others = true
 	}
 	e := s.event(MessageEvent, line, r)
 	e.Speaker, e.From, e.Queued = said.Speaker, said.From, queued
@@ -98,7 +97,6 @@ func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) 
 	middle := fromQueue || r.SourceID != ""
 	if !middle || !s.turn.open {
 		s.nextTurn(line, r)
-		s.sum.Turns++
 	}
 	if s.dequeued && text != "" && id == s.guessed { // what left before was something else
 		s.dequeued, s.guessed = false, 0
@@ -183,7 +181,7 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 	}
 	if r.APIError {
 		s.sum.APIErrors++
-		s.answered()
+		s.hasResult()
 		e := s.event(ErrorEvent, line, r)
 		if e.Text = transcript.Cut(m.Text(), MaxText); e.Text == "" {
 			e.Text = r.Error
@@ -255,6 +253,7 @@ func (s *Fold) interrupt(line int64, r *transcript.Record) {
 	}
 	s.event(InterruptEvent, line, r)
 	s.turn.Interrupted = true
+	s.hasResult()
 	s.endTurn(line, r)
 }
 
@@ -273,22 +272,22 @@ func (s *Fold) worked(line int64, r *transcript.Record) {
 		_, known := s.answers.get(hash((&transcript.UsageSample{MessageID: r.Message.ID, RequestID: r.RequestID}).Key()))
 		if s.turn.durationStated && !known {
 			s.nextTurn(line, r)
-			s.turn.others = true
 			e := s.event(MessageEvent, line, r)
 			e.Speaker, e.Text = transcript.Background, "goes on"
 		} else {
 			s.openTurn(line, r)
 		}
 	}
-	s.answered()
+	s.hasResult()
 }
 
-// answered notes that the turn has a result. Only then does one count that the person did not begin.
-func (s *Fold) answered() {
-	if s.turn.others && !s.turn.answered {
+// hasResult counts the turn, once: the model does something in it, the API fails or the person interrupts it. A prompt or
+// a message that the next one replaces before that is no turn.
+func (s *Fold) hasResult() {
+	if !s.turn.result {
 		s.sum.Turns++
 	}
-	s.turn.answered = true
+	s.turn.result = true
 }
 
 // openTurn notes that the model is working although no prompt has started a turn.
@@ -329,7 +328,7 @@ func (s *Fold) endTurn(line int64, r *transcript.Record) {
 		s.calls.items[i].value.done = true
 	}
 	t := s.turn.Turn
-	t.Unanswered = s.turn.others && !s.turn.answered
+	t.Unanswered = !s.turn.result
 	if !s.turn.durationStated && !s.turn.from.IsZero() && s.turn.to.After(s.turn.from) {
 		t.Duration = s.turn.to.Sub(s.turn.from)
 	}

@@ -154,6 +154,58 @@ func TestTurnsOfOthers(t *testing.T) {
 	kit.Check(t, sum.Prompts == 1 && sum.Turns == 6 && sum.Title == "check every hour", "%d prompts, %d turns, title %q", sum.Prompts, sum.Turns, sum.Title)
 }
 
+// TestTurnsHaveResults: a turn is counted and has a result when the model did something in it, the API failed or the
+// person interrupted it. A prompt that the next one replaces before that is no turn.
+func TestTurnsHaveResults(t *testing.T) {
+	const (
+		schedule  = `{"type":"user","isMeta":true,"promptSource":"system","turnOrigin":"scheduled","message":{"content":"look"}}`
+		interrupt = `{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
+		calls     = `{"type":"assistant","message":{"id":"t","model":"m","content":[{"type":"tool_use","id":"1","name":"Bash","input":{}}]}}`
+		refused   = `{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}}`
+		apiError  = `{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>","content":[{"type":"text","text":"API Error: 529"}]}}`
+		filler    = `{"type":"assistant","message":{"model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}`
+		duration  = `{"type":"system","subtype":"turn_duration","durationMs":1000}`
+		asked     = `{"type":"user","message":{"content":"do it"}}`
+		task      = `{"type":"user","isSidechain":true,"agentId":"a","uuid":"1","message":{"content":"look"}}`
+		worked    = `{"type":"assistant","isSidechain":true,"agentId":"a","uuid":"2","parentUuid":"1","message":{"id":"b","model":"m",` +
+			`"stop_reason":"end_turn","content":[{"type":"text","text":"seen"}]}}`
+	)
+	for _, tt := range []struct {
+		name  string
+		lines []string
+		want  int64
+	}{
+		{"answered", []string{asked, answerText("", "x")}, 1},
+		{"interrupted before an answer", []string{asked, interrupt}, 1},
+		{"interrupted twice", []string{asked, interrupt, interrupt}, 1},
+		{"interrupted in a tool", []string{asked, calls, refused, duration}, 1},
+		{"interrupted, and goes on", []string{asked, calls, refused, answerText("", "x")}, 1},
+		{"an interruption without a turn", []string{interrupt}, 0},
+		{"replaced by the next prompt", []string{asked, asked, answerText("", "x")}, 1},
+		{"nothing came of it", []string{asked, filler}, 0},
+		{"the API failed", []string{asked, apiError}, 1},
+		{"a schedule's, interrupted", []string{schedule, interrupt}, 1},
+		{"a schedule's, replaced", []string{schedule, schedule, answerText("", "x")}, 1},
+		{"still running", []string{asked, calls}, 1},
+		{"an agent's task", []string{task, worked}, 1},
+		{"without a prompt", []string{answerText("", "x")}, 1},
+	} {
+		var s Fold
+		results := map[int64]bool{}
+		for i, line := range append(tt.lines, `{"type":"user","message":{"content":"the next"}}`) {
+			for _, e := range s.Add(int64(i), transcript.Parse([]byte(line))) {
+				if e.Kind == TurnEvent && !e.Turn.Unanswered {
+					results[e.Turn.Number] = true
+				}
+			}
+			s = *restore(t, &s)
+		}
+		turns := s.Summary().Turns
+		kit.Check(t, turns == tt.want && int64(len(results)) == turns, "%s: %d turns and %d results, want %d", tt.name, turns,
+			len(results), tt.want)
+	}
+}
+
 // TestTeammateIsNamed: a session that nobody prompted has the name of the teammate that it is, not what it was asked.
 func TestTeammateIsNamed(t *testing.T) {
 	var s Fold

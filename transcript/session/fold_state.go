@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 11
+const foldVersion = 12
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -46,7 +46,7 @@ func (s *Fold) layout(c *codec) {
 	t := &s.turn
 	c.ints(&t.Number, (*int64)(&t.Duration))
 	layoutUsage(c, &t.Usage)
-	c.bools(&t.Interrupted, &t.open, &t.active, &t.durationStated, &t.others, &t.answered)
+	c.bools(&t.Interrupted, &t.open, &t.active, &t.durationStated, &t.result)
 	c.time(&t.from, &t.to)
 	c.int(&t.line)
 	c.text(&t.uuid)

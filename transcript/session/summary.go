@@ -29,8 +29,8 @@ type Summary struct {
 	ToolErrors  int64
 	APIErrors   int64
 	Compactions int64
-	Rewinds     int64 // not counting those undone
-	Turns       int64
+	Rewinds     int64            // not counting those undone
+	Turns       int64            // that have a result: work of the model, an error or an interruption
 	Usage       transcript.Usage // of Answers and inline sidechains, each answer counted once
 
 	Context     Context
