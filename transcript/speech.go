@@ -90,7 +90,8 @@ func (r *Record) spoken(text string) Speech {
 	if name, args, ok := command(text); ok && strings.HasPrefix(text, commandMessage) && !r.Meta && !r.Sidechain {
 		return Speech{Person, "", strings.TrimSpace("/" + name + " " + args)}
 	}
-	sure := r.PromptSource == "typed" || r.Origin == "human"
+	// The desktop app says "human" of what its schedule sends, too.
+	sure := r.PromptSource == "typed" || r.Origin == "human" && !strings.HasPrefix(text, "<scheduled-task ")
 	switch {
 	case fromProgramOnly(text), !sure && strings.HasPrefix(text, interruption):
 		return Speech{}
@@ -173,6 +174,7 @@ var envelopes = []envelope{
 	{"mcp-resource-update", Background, "MCP server", []string{"server"}},
 	{"mcp-polling-update", Background, "MCP server", []string{"server"}},
 	{"tick", Background, scheduledTask, nil},
+	{"scheduled-task", Background, scheduledTask, []string{"name"}},
 }
 
 // frames are lines that Claude Code writes before such an element.

@@ -83,6 +83,11 @@ func TestSpeech(t *testing.T) {
 		{`"message":{"content":"{\"task_id\":\"b7\",\"task_type\":\"local_agent\"}"}`, "Background task: b7"},
 		{`"message":{"content":"<mcp-resource-update server=\"builds\" uri=\"x\">\nred\n</mcp-resource-update>"}`, "MCP server builds: red"},
 		{`"message":{"content":"<tick>10:00</tick>"}`, "Scheduled task: 10:00"},
+		{`"promptSource":"sdk","origin":{"kind":"human"},"message":{"content":"<scheduled-task name=\"daily\" file=\"/x/SKILL.md\">\nLook.\n</scheduled-task>"}`,
+			"Scheduled task daily: Look."},
+		{`"message":{"content":[{"type":"text","text":"<scheduled-task name=\"daily\" file=\"C:\\x\">\nLook."}]}`, "Scheduled task daily: Look."},
+		{`"promptSource":"typed","origin":{"kind":"human"},"message":{"content":"<scheduled-task name=\"daily\"> is what?"}`,
+			`You: <scheduled-task name="daily"> is what?`},
 		{`"message":{"content":"hi"},"origin":{"kind":"something-new"}`, "Something new: hi"},
 		{`"message":{"content":"hi"},"promptSource":"system"`, "Claude Code: hi"},
 	} {
