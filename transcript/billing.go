@@ -159,5 +159,5 @@ func (b *Billing) iterations(value []byte) {
 	}
 }
 
-// tokens limits a count so that sums of counts cannot overflow.
-func tokens(value []byte) int64 { return min(max(0, integer(value)), 1<<40) }
+// tokens limits a count so that sums of counts cannot overflow. Some gateways write numbers as strings.
+func tokens(value []byte) int64 { return min(max(0, integer(bytes.Trim(value, `"`))), 1<<40) }

@@ -21,6 +21,7 @@ func TestAnswers(t *testing.T) {
 		{ordinary + `,"iterations":[]`, []string{"m claude-x-1 7 9"}},
 		{ordinary + `,"iterations":[{"type":"message","input_tokens":7,"output_tokens":9}]`, []string{"m claude-x-1 7 9"}},
 		{ordinary + `,"iterations":[{"input_tokens":3,"output_tokens":4},{"input_tokens":4,"output_tokens":5}]`, []string{"m claude-x-1 7 9"}},
+		{`"input_tokens":"7","output_tokens":"9"`, []string{"m claude-x-1 7 9"}},
 		{`"input_tokens":7,"output_tokens":9,"speed":"fast"`, []string{"m claude-x-1-fast 7 9"}},
 		{`"input_tokens":7,"output_tokens":9,"speed":"fast","inference_geo":"us"`, []string{"m us/claude-x-1-fast 7 9"}},
 		{`"input_tokens":7,"output_tokens":9,"service_tier":"priority","inference_geo":"global"`, []string{"m claude-x-1-priority 7 9"}},
