@@ -14,7 +14,9 @@ func MayAsk(mode, tool, path, cwd string) bool {
 		return false
 	}
 	switch tool {
-	case "TodoWrite", "BashOutput", "TaskOutput", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList":
+	case "TodoWrite", "BashOutput", "TaskOutput", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList",
+		// These run at the API.
+		"advisor", "web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution":
 		return false
 	case "Read", "NotebookRead", "Glob", "Grep", "LS":
 		return !below(path, cwd)

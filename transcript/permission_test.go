@@ -19,6 +19,7 @@ func TestMayAsk(t *testing.T) {
 		{"default", "Grep", "", "/w", false}, {"default", "Glob", "src", "/w", false}, {"default", "Read", `C:\w\a.go`, `C:\w`, false}, {"default", "Read", `D:\w\a.go`, `C:\w`, true},
 		{"default", "Edit", "/w/a.go", "/w", true}, {"acceptEdits", "Edit", "/w/a.go", "/w", false}, {"acceptEdits", "Write", "/etc/x", "/w", true},
 		{"acceptEdits", "Write", "", "/w", true}, {"plan", "Read", "/w/a.go", "/w", false}, {"default", "TodoWrite", "", "", false},
+		{"default", "web_search", "", "/w", false}, {"default", "advisor", "", "/w", false}, {"default", "WebSearch", "", "/w", true},
 	} {
 		kit.Equal(t, fmt.Sprintf("%+v", x), MayAsk(x.mode, x.tool, x.path, x.cwd), x.want)
 	}
