@@ -2,6 +2,7 @@ package why
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -9,39 +10,53 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// rivals asks what others say of the same commits: Entire of a commit, deja of the file that it adds most lines to.
+// rivals asks what others say of the same commits: Entire of a commit, deja of the file that it adds most lines to. What
+// is not answered within a limit is not known.
 type rivals struct {
 	repo, home             string
 	deja, entire           string // programs, where they are named
 	asked, listed, first   int    // of deja: commits, those whose session it lists, and lists first
 	named                  int    // sessions that deja lists
 	explained, explainedAs int    // by Entire: commits, and with their session
+	late                   int    // questions without an answer
 	known                  map[string][]string
 }
 
 func newRivals(t *testing.T, repo, home string) *rivals {
 	r := &rivals{repo: repo, home: home, deja: kit.Setting("deja", ""), entire: kit.Setting("entire", ""), known: map[string][]string{}}
 	if r.deja != "" {
-		out, err := r.command(t, r.deja, "index").CombinedOutput()
+		out, err := r.ask(t, 10*time.Minute, r.deja, "index")
 		kit.Require(t, err == nil, "deja index: %v\n%s", err, out)
 	}
 	return r
 }
 
-func (r *rivals) command(t *testing.T, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), program, args...)
+// ask runs a program and returns what it prints; one that takes longer than a limit is ended.
+func (r *rivals) ask(t *testing.T, limit time.Duration, program string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = r.repo, []string{"HOME=" + r.home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
-	return cmd
+	cmd.WaitDelay = time.Second // a program of its own may hold the pipe
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		r.late++
+	}
+	return out, err
 }
+
+// perQuestion is how long a program may think about a commit.
+const perQuestion = time.Minute
 
 func (r *rivals) judge(t *testing.T, commit string, want []string) {
 	t.Helper()
 	if r.entire != "" {
-		out, err := r.command(t, r.entire, "explain", "--short", "--no-pager", "--commit", commit).Output()
+		out, err := r.ask(t, perQuestion, r.entire, "explain", "--short", "--no-pager", "--commit", commit)
 		if r.explained++; err == nil && slices.ContainsFunc(want, func(id string) bool { return bytes.Contains(out, []byte(id)) }) {
 			r.explainedAs++
 		}
@@ -53,7 +68,7 @@ func (r *rivals) judge(t *testing.T, commit string, want []string) {
 	ids, asked := r.known[file]
 	if !asked {
 		var found []struct{ Session struct{ ID string } }
-		out, err := r.command(t, r.deja, "blame", file, "--json", "--all").Output()
+		out, err := r.ask(t, perQuestion, r.deja, "blame", file, "--json", "--all")
 		if err == nil && json.Unmarshal(out, &found) == nil { // it fails where it knows nobody
 			for _, x := range found {
 				ids = append(ids, x.Session.ID)
@@ -85,6 +100,9 @@ func mostAdded(t *testing.T, repo, commit string) (file string) {
 }
 
 func (r *rivals) tell(t *testing.T) {
+	if r.late > 0 {
+		t.Logf("| questions without an answer within %v | %d |", perQuestion, r.late)
+	}
 	if r.entire != "" {
 		t.Logf("| Entire, %s | %d commits | %d explained with their session |", alone, r.explained, r.explainedAs)
 	}

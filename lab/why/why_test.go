@@ -68,6 +68,9 @@ func TestWhy(t *testing.T) {
 	others := newRivals(t, repo, home)
 	lines := newVerbatim(filepath.Join(roots, "-repository"))
 	for i, c := range commits {
+		if i%100 == 0 && i > 0 {
+			t.Logf("%d of %d commits", i, len(commits))
+		}
 		kind, want := known.kindOf(rows[i], users)
 		if kinds[kind] == nil {
 			kinds[kind] = &tally{}
