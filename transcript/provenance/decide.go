@@ -19,10 +19,11 @@ const (
 )
 
 // What a session must have written of a commit's telling lines to be named: leastLines of them and leastShare percent,
-// or a fifth of them. Where no line tells anything, all count.
+// or a fifth of them, or enoughLines of a commit of any size. Where no line tells anything, all count.
 const (
-	leastLines = 2
-	leastShare = 10
+	leastLines  = 2
+	leastShare  = 10
+	enoughLines = 40
 )
 
 // Line is what is known of an added line.
@@ -104,7 +105,7 @@ func named(c Commit, candidates [][]Candidate, lines []Line) map[int]bool {
 	}
 	out := map[int]bool{}
 	for s, n := range wrote {
-		out[s] = n >= leastLines && n*100 >= leastShare*telling || n*5 >= telling
+		out[s] = n >= leastLines && n*100 >= leastShare*telling || n*5 >= telling || n >= enoughLines
 	}
 	return out
 }

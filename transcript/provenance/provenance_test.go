@@ -188,6 +188,14 @@ func edit(session, minute int, path string, lines ...string) Candidate {
 		Path: path, Sums: sums(lines...)}}
 }
 
+// manyLines are n lines that each say something.
+func manyLines(who string, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("line %d was written %s", i, who))
+	}
+	return out
+}
+
 func TestDecide(t *testing.T) {
 	const a, b = "func total(c Cart) int {", "return sum(c.Prices)"
 	long := noon.Add(time.Hour)
@@ -223,6 +231,8 @@ func TestDecide(t *testing.T) {
 			list: []Candidate{edit(1, 40, "/k/cart.go", a)}, want: "1:1 map[]"},
 		"too little": {file: File{Paths: []string{"cart.go"}, Lines: added(a, b, "this line is by hand", "and so is this line", "as is this one here", "and this is the sixth")},
 			list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "map[by_hand:5 too_little:1]"},
+		"much of a large commit": {file: File{Paths: []string{"cart.go"}, Lines: added(append(manyLines("by Claude", 40), manyLines("by hand", 500)...)...)},
+			list: []Candidate{edit(1, 1, "/k/cart.go", manyLines("by Claude", 40)...)}, want: "1:40 map[by_hand:500]"},
 		"of a bot":    {bot: true, file: File{Paths: []string{"cart.go"}, Lines: added(a)}, list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "map[bot:1]"},
 		"generated":   {file: File{Paths: []string{"go.sum"}, Generated: true, Lines: added(a)}, want: "map[generated:1]"},
 		"with secret": {file: File{Paths: []string{"cart.go"}, Masked: 1, Lines: added(a)}, list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "1:1 map[masked:1]"},
