@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/server"
@@ -147,8 +149,21 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 	slices.Sort(list)
 	near := sum / all * nearness(places)
 	h := &hit{place: place{d.timeOf(index), d.Stream, d.Epoch, d.Generation, index, text.Kind}, rank: sum/all*(4+w) + near}
-	h.text.Snippet = sqlstore.Snippet(text.Text, slices.Compact(list))
+	h.text.Snippet = snippet(text.Kind, text.Text, slices.Compact(list))
 	return h, near
+}
+
+// quotes are what Markdown has before each line that is quoted.
+var quotes = regexp.MustCompile(`(?m)^ {0,3}(?:> ?)+`)
+
+// snippet returns the part of a text that shows what was found. One line of Markdown has no lines that are quoted.
+func snippet(kind, text string, shown []string) string {
+	marked := slices.ContainsFunc(shown, func(s string) bool { return strings.Contains(s, ">") })
+	if !marked && (strings.HasPrefix(text, ">") || strings.Contains(text, "\n>")) &&
+		slices.Contains([]string{"prompt", "message", "answer", "thinking", server.HistoryKind}, kind) {
+		text = quotes.ReplaceAllString(text, "")
+	}
+	return sqlstore.Snippet(text, shown)
 }
 
 // spot is where a word stands in a text: how many words are before it.

@@ -43,3 +43,16 @@ func TestLook(t *testing.T) {
 			exact, want)
 	}
 }
+
+// TestSnippetOfAQuote: what people and Claude quote is shown without the marks of lines that a snippet does not have;
+// what a tool printed stays as it is.
+func TestSnippetOfAQuote(t *testing.T) {
+	const said = "You wrote:\n> round the cart\n> > to cents\n\nif a > b"
+	for kind, want := range map[string]string{
+		"prompt": "You wrote: round the \x02cart\x03 to cents if a > b",
+		"result": "You wrote: > round the \x02cart\x03 > > to cents if a > b",
+	} {
+		kit.Equal(t, kind, snippet(kind, said, []string{"cart"}), want)
+		kit.Equal(t, "the mark that was looked for, "+kind, snippet(kind, "x\n> y", []string{"> y"}), "x \x02> y\x03")
+	}
+}

@@ -212,7 +212,7 @@ func (s *search) add(h hit, text string) {
 	if s.of != nil {
 		shown = append(s.of.marked(text), shown...)
 	}
-	h.text.Snippet = sqlstore.Snippet(text, shown)
+	h.text.Snippet = snippet(h.kind, text, shown)
 	s.hits = slices.Insert(s.hits, i, h)
 	s.hits = s.hits[:min(len(s.hits), s.q.Limit+1)]
 }
