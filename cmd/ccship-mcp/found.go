@@ -49,7 +49,7 @@ func foundText(out []byte) (string, error) {
 		one := fmt.Sprintf("session %s (%s, %s) %q", cut(x.Session, 200), cut(x.User, 40), cut(x.Project, 40),
 			cut(x.Title, 100))
 		if x.Gone != nil {
-			one = fmt.Sprintf("prompt history of %s; session %s is gone", cut(x.User, 40), cut(*x.Gone, 40))
+			one = fmt.Sprintf("prompt history of %s; only prompts are left of %s", cut(x.User, 40), cut(*x.Gone, 40))
 		}
 		if len(x.Missing) > 0 {
 			one += " without " + cut(strings.Join(x.Missing, ", "), 60)

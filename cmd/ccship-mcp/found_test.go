@@ -31,7 +31,7 @@ no session has all words; the best lacks: gift
 session s-1 (kim, shop) "Fix it" without gift
   line 5, prompt, 2026-11-20: fix the cart
   line 8, prompt, 2026-11-20, rewound since: old cart
-prompt history of kim; session s-0 is gone
+prompt history of kim; only prompts are left of s-0
   line 1, prompt, 2026-11-20: count it`
 	kit.Check(t, got == want, "got:\n%s\nwant:\n%s", got, want)
 	forged := hit(1, true, "a line")

@@ -37,7 +37,7 @@ type foundSession struct {
 	Project string   `json:"project"`
 	Title   string   `json:"title"`
 	Branch  string   `json:"branch"`
-	Gone    *string  `json:"gone_session"` // that a prompt history names, and that is not stored
+	Gone    *string  `json:"gone_session"` // not stored; a folder where the prompt history names no session
 	Missing []string `json:"missing"`      // words that it lacks
 	Hits    []hit    `json:"hits"`
 }

@@ -16,7 +16,7 @@ type rankedAnswer struct {
 	Title   string         `json:"title"`
 	Prompt  string         `json:"first_prompt"`
 	Branch  string         `json:"branch"`
-	Gone    *string        `json:"gone_session_id"` // that the prompt history names, and that is not stored
+	Gone    *string        `json:"gone_session_id"` // not stored; a folder where the prompt history names no session
 	Missing []string       `json:"missing"`         // words that it lacks
 	Hits    []protocol.Hit `json:"hits"`
 }

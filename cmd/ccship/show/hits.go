@@ -47,7 +47,7 @@ func (v View) Found(found remote.Ranked) string {
 func (v View) foundSession(b *strings.Builder, x *remote.RankedSession, id string) {
 	title := cmp.Or(x.Title, x.Prompt)
 	if x.Gone != nil {
-		title = "a session that is gone, " + *x.Gone
+		title = "only prompts are left of " + *x.Gone
 	}
 	b.WriteString(v.paint(bold, v.fit(cmp.Or(term.Printable(title), "(no title)"))) + "\n")
 	parts := []string{id, term.Printable(x.Session.Project), term.Printable(cmp.Or(x.Session.Host, x.Session.Machine)),
