@@ -38,29 +38,53 @@ func (l *Library) Recent(ctx context.Context, project string, limit int) []Item 
 	return items
 }
 
-// Grep finds lines on disk that hold all words of a text, whatever their case; words in double quotes stand next to
-// each other. It returns one match a session, the last changed first.
+// Grep finds sessions on disk that hold all words of a text, whatever their case; words in double quotes stand next to
+// each other. It returns one match a session: first those with most of the words in one line that a person or Claude
+// said, of equal ones the last changed.
 func (l *Library) Grep(ctx context.Context, text, project string, limit int) []Match {
 	words := wanted(text)
-	var found []Match
+	var found []graded
 	if len(words) == 0 {
 		return nil
 	}
+	best := 0 // how many are as good as can be: no later one comes before them
 	for _, file := range Disk(l.Roots) {
-		if len(found) == limit || ctx.Err() != nil {
+		if best == limit || ctx.Err() != nil {
 			break
 		}
 		m := grep(ctx, file, words)
-		if m == nil {
+		if m.match == nil {
 			continue
 		}
 		h := readHead(file.Path)
-		m.Item = l.fileItem(&h, activeFile{file, file.active()}, 0)
+		m.match.Item = l.fileItem(&h, activeFile{file, file.active()}, 0)
 		if project == "" || l.called(&h, file, project) {
-			found = append(found, *m)
+			found = append(found, m)
+			if m.grade == gradeOf(len(words), true) {
+				best++
+			}
 		}
 	}
-	return found
+	slices.SortStableFunc(found, func(a, b graded) int { return cmp.Compare(b.grade, a.grade) })
+	out := make([]Match, 0, min(len(found), limit))
+	for _, m := range found[:min(len(found), limit)] {
+		out = append(out, *m.match)
+	}
+	return out
+}
+
+// graded is a match, and how good it is.
+type graded struct {
+	match *Match
+	grade int
+}
+
+// gradeOf is how good a line with some of the words is.
+func gradeOf(words int, said bool) int {
+	if said {
+		return 2*words + 1
+	}
+	return 2 * words
 }
 
 // wanted returns the words and phrases of a text, in lower case.
@@ -81,39 +105,61 @@ func wanted(text string) (words []string) {
 	return kept
 }
 
-// grep finds the best line of a file: the first that a person or Claude said, else the first.
-func grep(ctx context.Context, file File, words []string) (best *Match) {
-	ascii, other := asWritten(words)
+// maxUnread is how many lines of a file are understood without finding a better one.
+const maxUnread = 200
+
+// grep finds the best line of a file that has all words: the first with most of them, of those that a person or Claude
+// said before others. The match is nil when it has not all, or none in what is read.
+func grep(ctx context.Context, file File, words []string) (best graded) {
+	asked, wide := asWritten(words)
 	var lower []byte
-	n := int64(-1)
+	n, left, unread := int64(-1), len(asked), 0
 	_ = eachLine(ctx, file.Path, func(line []byte, _ bool) error { // what cannot be read has no match
 		n++
-		lower = lowered(lower, line)
-		if !holdsAll(lower, ascii) || len(other) > 0 && !holdsAll(bytes.ToLower(line), other) {
+		if lower = lowered(lower, line); wide {
+			lower = bytes.ToLower(line)
+		}
+		has := 0
+		for i := range asked {
+			if !bytes.Contains(lower, asked[i].text) {
+				continue
+			}
+			if has++; !asked[i].found {
+				asked[i].found = true
+				left--
+			}
+		}
+		if has == 0 || gradeOf(has, true) <= best.grade || unread == maxUnread {
 			return nil
 		}
-		m := matchIn(n, line, words)
-		if m != nil && (m.Kind == "prompt" || m.Kind == "answer") {
-			best = m
+		unread++
+		if m := matchIn(n, line, words); m.grade > best.grade {
+			best, unread = m, 0
+		}
+		if best.grade == gradeOf(len(words), true) {
 			return io.EOF // no other is better
 		}
-		best = cmp.Or(best, m)
 		return nil
 	})
+	if left > 0 {
+		return graded{}
+	}
 	return best
 }
 
-// asWritten are words as a record has them: those of ASCII, and the others, whose case takes more work.
-func asWritten(words []string) (ascii, other [][]byte) {
+// needle is a word as a record has it.
+type needle struct {
+	text  []byte
+	found bool
+}
+
+// asWritten are words as a record has them. wide: some are not of ASCII, whose case takes more work.
+func asWritten(words []string) (out []needle, wide bool) {
 	for _, w := range words {
-		quoted := []byte(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w))
-		if strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf }) {
-			other = append(other, quoted)
-			continue
-		}
-		ascii = append(ascii, quoted)
+		out = append(out, needle{text: []byte(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w))})
+		wide = wide || strings.ContainsFunc(w, func(r rune) bool { return r >= utf8.RuneSelf })
 	}
-	return ascii, other
+	return out, wide
 }
 
 // lowered writes a line into a buffer, its ASCII letters in lower case.
@@ -128,17 +174,9 @@ func lowered(into, line []byte) []byte {
 	return into
 }
 
-func holdsAll(line []byte, words [][]byte) bool {
-	for _, w := range words {
-		if !bytes.Contains(line, w) {
-			return false
-		}
-	}
-	return true
-}
-
-// matchIn returns the message of a line that holds all words; nil: they are only in what nobody reads.
-func matchIn(n int64, line []byte, words []string) *Match {
+// matchIn returns the message of a line that has most of the words; the match is nil when they are only in what nobody
+// reads.
+func matchIn(n int64, line []byte, words []string) (best graded) {
 	var w window
 	w.add(n, line)
 	for _, p := range w.passages() {
@@ -146,17 +184,22 @@ func matchIn(n int64, line []byte, words []string) *Match {
 		if len(text) != len(p.Text) { // positions would be wrong
 			p.Text = text
 		}
-		at := strings.Index(text, words[0])
+		first, has, length := -1, 0, 0
 		for _, word := range words {
-			if at >= 0 && !strings.Contains(text, word) {
-				at = -1
+			at := strings.Index(text, word)
+			if at < 0 {
+				continue
+			}
+			if has++; first < 0 {
+				first, length = at, len(word)
 			}
 		}
-		if at >= 0 {
-			return &Match{Line: n, Kind: kindOf(p.Kind), At: p.At, Snippet: snippet(p.Text, at, len(words[0]))}
+		kind := kindOf(p.Kind)
+		if grade := gradeOf(has, kind == "prompt" || kind == "answer"); has > 0 && grade > best.grade {
+			best = graded{&Match{Line: n, Kind: kind, At: p.At, Snippet: snippet(p.Text, first, length)}, grade}
 		}
 	}
-	return nil
+	return best
 }
 
 func kindOf(kind string) string {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
@@ -40,6 +41,32 @@ func TestGrep(t *testing.T) {
 	}
 	m := r.Grep(t.Context(), "total", "other", 9)
 	kit.Check(t, len(m) == 0, "in another project: %+v", m)
+}
+
+// TestGrepRanks: words may stand in several lines of a session; what has more of them in one line that was said comes
+// first, then what changed last. A session that lacks a word is none.
+func TestGrepRanks(t *testing.T) {
+	r := newRoom(t)
+	r.Library.Server = nil
+	for i, text := range []string{
+		spoken(1, "user", "round it up") + spoken(2, "assistant", "the cart is done"),
+		spoken(1, "user", "go on") + `{"type":"assistant","cwd":"/home/kim/shop","message":{"role":"assistant","id":"m2","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"round cart"}}]}}` + "\n",
+		spoken(1, "user", "round the cart"),
+		spoken(1, "user", "what was the cart again"),
+		spoken(1, "user", "the cart is round again"),
+	} {
+		r.write(fmt.Sprintf("-shop/%d%s.jsonl", i, one[1:]), text, time.Duration(i)*time.Hour)
+	}
+	for _, c := range []struct {
+		limit int
+		want  string
+	}{{9, "2410"}, {2, "24"}, {1, "2"}} {
+		got := ""
+		for _, m := range r.Grep(t.Context(), "round cart", "", c.limit) {
+			got += m.Session[:1]
+		}
+		kit.Equal(t, fmt.Sprint("limit ", c.limit), got, c.want)
+	}
 }
 
 // TestAround reads a part of a long conversation: near a line, or its end.
