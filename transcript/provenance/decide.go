@@ -47,7 +47,7 @@ func Decide(c Commit, candidates [][]Candidate) Decision {
 	for i, f := range c.Files {
 		matches := Attribute(f, candidates[i], c.At)
 		changed := slices.ContainsFunc(candidates[i], func(x Candidate) bool {
-			return !x.At.After(c.At) && SamePath(x.Path, f.Paths)
+			return !x.At.After(c.At) && f.changedBy(&x)
 		})
 		for at, m := range matches {
 			d.Lines = append(d.Lines, Line{File: i, Index: at, Candidate: m.Candidate, Exact: m.Exact,

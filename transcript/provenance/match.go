@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -157,7 +158,7 @@ func (m *matcher) index(before time.Time) {
 	}
 	order := make([]int, 0, len(m.list))
 	for i, c := range m.list {
-		if !c.At.After(before) && SamePath(c.Path, m.file.Paths) {
+		if !c.At.After(before) && m.file.changedBy(&c) {
 			order = append(order, i)
 		}
 	}
@@ -200,6 +201,14 @@ func SamePath(edited string, paths []string) bool {
 		}
 	}
 	return false
+}
+
+// shared are files whose text many repositories have: in which one a session wrote it, text and path do not say.
+var shared = regexp.MustCompile(`(?i)(^|/)((un)?licen[sc]e|copying|code_of_conduct)([._-][^/]*)?$|(^|/)\.(gitignore|gitattributes|editorconfig)$`)
+
+// changedBy reports whether a candidate is an edit of the file.
+func (f *File) changedBy(c *Candidate) bool {
+	return SamePath(c.Path, f.Paths) && (c.Same || !shared.MatchString(f.Paths[0]))
 }
 
 // choose takes the last edit that has a line.

@@ -201,6 +201,8 @@ func TestDecide(t *testing.T) {
 	long := noon.Add(time.Hour)
 	old := Added{Number: 9, Since: noon.Add(30 * time.Minute)}
 	old.Sum, _, _ = SumOf(a)
+	here := edit(1, 1, "/k/shop/LICENSE.md", a, b)
+	here.Same = true
 	for name, x := range map[string]struct {
 		file File
 		bot  bool
@@ -233,6 +235,10 @@ func TestDecide(t *testing.T) {
 			list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "map[by_hand:5 too_little:1]"},
 		"much of a large commit": {file: File{Paths: []string{"cart.go"}, Lines: added(append(manyLines("by Claude", 40), manyLines("by hand", 500)...)...)},
 			list: []Candidate{edit(1, 1, "/k/cart.go", manyLines("by Claude", 40)...)}, want: "1:40 map[by_hand:500]"},
+		"a license in another repository": {file: File{Paths: []string{"LICENSE.md"}, Lines: added(a, b)},
+			list: []Candidate{edit(1, 1, "/k/other/LICENSE.md", a, b)}, want: "map[no_transcript:2]"},
+		"a license in this repository": {file: File{Paths: []string{"LICENSE.md"}, Lines: added(a, b)},
+			list: []Candidate{here}, want: "1:2 map[]"},
 		"of a bot":    {bot: true, file: File{Paths: []string{"cart.go"}, Lines: added(a)}, list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "map[bot:1]"},
 		"generated":   {file: File{Paths: []string{"go.sum"}, Generated: true, Lines: added(a)}, want: "map[generated:1]"},
 		"with secret": {file: File{Paths: []string{"cart.go"}, Masked: 1, Lines: added(a)}, list: []Candidate{edit(1, 1, "/k/cart.go", a)}, want: "1:1 map[masked:1]"},
