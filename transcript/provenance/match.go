@@ -204,7 +204,8 @@ func SamePath(edited string, paths []string) bool {
 }
 
 // shared are files whose text many repositories have: in which one a session wrote it, text and path do not say.
-var shared = regexp.MustCompile(`(?i)(^|/)((un)?licen[sc]e|copying|code_of_conduct)([._-][^/]*)?$|(^|/)\.(gitignore|gitattributes|editorconfig)$`)
+var shared = regexp.MustCompile(
+	`(?i)(^|/)((un)?licen[sc]e|copying|code_of_conduct|\.git(ignore|attributes)|\.editorconfig)([._-][^/]*)?$`)
 
 // changedBy reports whether a candidate is an edit of the file.
 func (f *File) changedBy(c *Candidate) bool {
