@@ -32,7 +32,7 @@ var prefixRules = []Rule{
 	token("docker-auths", "https://kubernetes.io/docs/tasks/configure-pod-container/pull-image-private-registry/",
 		`eyJhdXRocyI6[A-Za-z0-9+/]{20,}={0,2}`, "eyJhdXRocyI6"),
 	token("harness", "https://developer.harness.io/docs/platform/automation/api/add-and-manage-api-keys/",
-		`(?:pat|sat)\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}\b`, "pat.", "sat."),
+		`(?:pat|sat)\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}\b`, harnessForm),
 	token("new-relic-ingest", "https://docs.newrelic.com/docs/apis/intro-apis/new-relic-api-keys/",
 		`NR(?:II-[A-Za-z0-9_-]{32}|JS-[a-f0-9]{19}|AA-[a-f0-9]{27})|NRRA-[a-f0-9]{42}`, "NRII-", "NRJS-", "NRAA-", "NRRA-"),
 	token("octopus", "https://octopus.com/docs/octopus-rest-api/how-to-create-an-api-key", `API-[A-Z0-9]{26,32}\b`, "API-"),

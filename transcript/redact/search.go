@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -34,6 +33,8 @@ func (l literal) matches(b []byte) bool {
 		return isDiscord(b)
 	case l.text == airtableForm:
 		return isAirtable(b)
+	case l.text == harnessForm:
+		return isHarness(b)
 	case len(b) < len(l.text):
 		return false
 	}
@@ -71,6 +72,7 @@ type search struct {
 	literals []literal
 	discord  int                   // the literal discordForm; -1: there is none
 	airtable int                   // the literal airtableForm; -1: there is none
+	harness  int                   // the literal harnessForm; -1: there is none
 	bits     [3][grams / 64]uint64 // by the hash of three bytes, by that of four, and by another of either
 	bucket   [grams]uint16         // the bucket of a hash
 	buckets  [][]entry             // the first is empty
@@ -118,7 +120,7 @@ func newSearch(literals []literal) *search {
 	for _, text := range escapes {
 		literals = append(literals, literal{text: text, fold: true, escape: true})
 	}
-	s := &search{literals: literals, discord: -1, airtable: -1, buckets: make([][]entry, 1)}
+	s := &search{literals: literals, discord: -1, airtable: -1, harness: -1, buckets: make([][]entry, 1)}
 	for n, l := range literals {
 		switch l.text {
 		case discordForm:
@@ -126,6 +128,9 @@ func newSearch(literals []literal) *search {
 			continue
 		case airtableForm:
 			s.airtable = n
+			continue
+		case harnessForm:
+			s.harness = n
 			continue
 		}
 		if slices.Contains(commonEnds, l.text) { // with any byte before it
@@ -310,61 +315,6 @@ func (s *search) find(hits []hit, text []byte) []hit {
 		hits = s.dotted(hits, text)
 	}
 	return hits
-}
-
-const (
-	// discordForm stands for a token of Discord, which begins with no literal: three words in base64 with dots between.
-	discordForm               = "M..."
-	discordMiddle             = len(".123456")
-	discordLeast, discordMost = 24, 28 // bytes of the first word
-	// airtableForm stands for a token of Airtable, whose three first letters are in too many words.
-	airtableForm  = "pat."
-	airtableFirst = len("pat") + 14
-)
-
-// dotted appends the hits of discordForm and airtableForm: two dots with six bytes between, or one behind 17 bytes.
-func (s *search) dotted(hits []hit, text []byte) []hit {
-	for i := airtableFirst; i+discordMiddle < len(text); i++ {
-		n := bytes.IndexByte(text[i:len(text)-discordMiddle], '.')
-		if n < 0 {
-			break
-		}
-		i += n
-		if at := i - airtableFirst; at >= 0 && s.airtable >= 0 && isAirtable(text[at:]) {
-			hits = append(hits, hit{at, s.airtable})
-		}
-		if text[i+discordMiddle] != '.' {
-			continue
-		}
-		at := i
-		for at > 0 && i-at < discordMost && isTokenByte(text[at-1]) {
-			at--
-		}
-		for ; i-at >= discordLeast; at++ { // a letter of an escape may be before it
-			if isDiscord(text[at:]) {
-				hits = append(hits, hit{at, s.discord})
-			}
-		}
-	}
-	return hits
-}
-
-// isDiscord reports whether a text begins as a token of Discord does, up to the second dot.
-func isDiscord(b []byte) bool {
-	if len(b) < discordLeast+discordMiddle || b[0] < 'M' || b[0] > 'O' {
-		return false
-	}
-	n := 1
-	for n < len(b) && n <= discordMost && isTokenByte(b[n]) {
-		n++
-	}
-	return n >= discordLeast && n <= discordMost && n+discordMiddle < len(b) && b[n] == '.' && b[n+discordMiddle] == '.'
-}
-
-// isAirtable reports whether a text begins as a token of Airtable does, up to its dot.
-func isAirtable(b []byte) bool {
-	return len(b) > airtableFirst && string(b[:3]) == "pat" && b[airtableFirst] == '.' &&
-		!slices.ContainsFunc(b[:airtableFirst], func(c byte) bool { return !isAlnum(c) })
 }
 
 func isTokenByte(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }

@@ -78,6 +78,9 @@ func TestShares(t *testing.T) {
 		}
 		if len(missed) > 0 {
 			t.Logf("%s: %s: missed in %q", s.Class, s.Name, missed)
+			if s.Class == planted.Tokens && len(missed) == len(shown) {
+				t.Errorf("%s is masked nowhere", s.Name)
+			}
 			for _, place := range missed {
 				if slices.Contains(asNumbered, place) && !slices.Contains(missed, "prompt") {
 					t.Errorf("%s is masked in a prompt, but not by %s", s.Name, place)
