@@ -52,12 +52,10 @@ func isSecretWord(b []byte, at int) bool {
 	if len(word) < leastValue {
 		return false
 	}
-	for n := range word { // it may end before the end of a list
-		if strings.IndexByte("<&},;]", word[n]) >= 0 && n >= leastValue && !ordinary(word[:n], member) {
-			return true
-		}
+	if n := bytes.IndexAny(word, "<&},;]"); n >= leastValue && !ordinary(word[:n], member) { // it ends before a list does
+		return true
 	}
-	return !ordinary(word, member) || !ordinary(bytes.TrimRight(word, ";,"), member)
+	return !ordinary(word, member) || hasAny(word[len(word)-1:], ";,") && !ordinary(word[:len(word)-1], member)
 }
 
 // loginPrograms are the programs that log in, and what may be between them and the word.

@@ -61,24 +61,41 @@ func reference(text []byte) (c rune, size int) {
 	return 0, 0
 }
 
+// forms tells which plus signs of a text stand for spaces. It is asked in the order of their positions, and looks at
+// each byte at most twice.
+type forms struct {
+	next int  // the first escape or space behind the last position, as far as it was looked for
+	seen int  // what is before it was looked at
+	last int  // the last space, escape or sign of a form before seen
+	form bool // it is not a space
+}
+
 // isForm reports whether a plus sign, given by its position, stands for a space: a form is encoded around it, as an
 // escape in percent-encoding or the beginning of a parameter shows.
-func isForm(text []byte, at int) bool {
-	for i := at + 1; i < len(text) && i < at+longestForm && !isSpace(text[i]); i++ {
-		if _, size := percent(text[i:]); size > 0 {
+func (f *forms) isForm(text []byte, at int) bool {
+	end := min(len(text), at+longestForm)
+	for f.next = max(f.next, at+1); f.next < end; f.next++ {
+		if _, size := percent(text[f.next:]); size > 0 {
 			return true
+		}
+		if isSpace(text[f.next]) {
+			break
 		}
 	}
-	for i := at - 1; i >= 0 && i > at-longestForm && !isSpace(text[i]); i-- {
-		if _, size := percent(text[i:]); size > 0 || text[i] == '?' {
-			return true
-		}
-		if text[i] == '&' {
+	for i := max(f.seen, at-longestForm+1); i < at; i++ {
+		_, size := percent(text[i:])
+		switch c := text[i]; {
+		case size > 0, c == '?':
+			f.last, f.form = i, true
+		case c == '&':
 			_, size := reference(text[i:])
-			return size == 0
+			f.last, f.form = i, size == 0
+		case isSpace(c):
+			f.last, f.form = i, false
 		}
 	}
-	return false
+	f.seen = at
+	return f.form && at-f.last < longestForm
 }
 
 // longestForm bounds how far from a plus sign the other escapes of a form are, in bytes.
@@ -114,12 +131,13 @@ func hasLayer(text []byte, first int) bool {
 		return true
 	}
 	var buf [utf8.UTFMax]byte
+	var f forms
 	for i, c := range text {
 		if !begins[c] {
 			continue
 		}
 		if _, size := appendEscape(buf[:0], text[i:], true); size > 0 || c == '\n' && lineMark(text[i+1:]) > 0 ||
-			c == '+' && isForm(text, i) {
+			c == '+' && f.isForm(text, i) {
 			return true
 		}
 	}

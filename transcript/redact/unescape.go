@@ -67,6 +67,7 @@ func (t *text) decode(src []byte, offset int, all bool, first int) {
 		}
 	}
 	var buf [utf8.UTFMax]byte
+	var f forms
 	for i := from; i < len(src); {
 		n := nextEscape(src[i:], all)
 		if n < 0 {
@@ -78,7 +79,7 @@ func (t *text) decode(src []byte, offset int, all bool, first int) {
 		case size > 0:
 			skip(i, decoded, size)
 			i += size
-		case all && src[i] == '+' && isForm(src, i):
+		case all && src[i] == '+' && f.isForm(src, i):
 			skip(i, []byte{' '}, 1)
 			i++
 		case src[i] == '\n' && first >= 0:
