@@ -206,4 +206,11 @@ iwconfig wlan0 key s:‹«a13»›
 cryptsetup open /dev/sda x <<< "‹«p16»›"
 rclone config create r sftp pass ‹«a16»›
 app+run+--x+mysql+-u+root+-p‹«a20»›+db
+PASSWORD  '‹«p14»›'
+PASSWORD	=	‹«p14»›
+CREATE USER kim IDENTIFIED  BY  '‹«p14»›'
+CREATE SECRET s (TYPE S3, KEY_ID 'x', SECRET '‹«a40»›')
+echo ‹«p14»›  |  sudo  -S apt update
+const pw = process.env.DB_PASSWORD || '‹«p14»›';
+$CFG->dbpass    = '‹«p14»›';
 `

@@ -151,4 +151,14 @@ tacacs-server key ‹«a16»›
 crypto isakmp key ‹«a16»› address 192.0.2.4
 kim : PSK "‹«p16»›"
 msg="login; token: ‹«h64»›"
+machine	shop.example	login	kim	password	‹«p18»›
+machine shop.example login "kim" password "‹«p18»›"
+password: |⏎  ‹«p18»›⏎user: kim
+db_password: >-⏎    ‹«p18»›
+password: !!binary |⏎    ‹«a27»=›
+password = """‹«p16»›"""
+account x⏎user kim⏎password	‹«p16»›
+ldap.bind.credentials=‹«p16»›
+key "rndc" {⏎  secret "‹«a43»=›";⏎};
+poll mail.example.com user "kim" password "‹«p16»›"
 `

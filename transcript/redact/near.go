@@ -3,28 +3,29 @@ package redact
 import (
 	"bytes"
 	"slices"
-	"strings"
 )
 
 // near is a cheap check of what is next to a literal. It must hold for escaped text as well.
 type near uint8
 
 const (
-	anything   near = iota
-	nearby          // a sign of an assignment follows soon
-	assignment      // the name ends, and is assigned what may be a secret
-	quotation       // the same, in quotes
-	keyValue        // the same, behind an equals sign
-	element         // the same, behind a tag's end
-	member          // the same, behind a colon or an equals sign
-	unquoted        // the same, without quotes, and neither words nor code
-	spaced          // the name ends, and a space or a quote follows
-	call            // the name ends, and what may be a secret follows in quotes, as an argument
-	arguments       // the name ends, and a list follows that has something in quotes
-	valued          // the name ends, and the member named value follows
-	quoted          // a quote follows soon
-	query           // a parameter of a URL
-	keyID           // the identifier of a key, as long as they are
+	anything    near = iota
+	nearby           // a sign of an assignment follows soon
+	assignment       // the name ends, and is assigned what may be a secret
+	quotation        // the same, in quotes
+	keyValue         // the same, behind an equals sign
+	element          // the same, behind a tag's end
+	member           // the same, behind a colon or an equals sign
+	unquoted         // the same, without quotes, and neither words nor code
+	spaced           // the name ends, and a space or a quote follows
+	call             // the name ends, and what may be a secret follows in quotes, as an argument
+	arguments        // the name ends, and a list follows that has something in quotes
+	valued           // the name ends, and the member named value follows
+	quoted           // a quote follows soon
+	statement        // a quote follows, behind spaces and signs, or the name of a user does
+	spacedValue      // the name ends, and what may be a secret follows behind spaces
+	query            // a parameter of a URL
+	keyID            // the identifier of a key, as long as they are
 	variable
 	userinfo
 	usertoken // a long name of a user, without a password
@@ -85,12 +86,14 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		return isProgram(b, at) && hasOption(b[at:min(len(b), at+longestCommand)])
 	case braced:
 		return !a.look(b, at).plural && hasAny(b[at:min(len(b), at+longestBetween)], "{%\\&") && hasValue(b, at)
+	case statement:
+		return hasString(b, at)
+	case spacedValue:
+		return hasSpacedValue(b, at)
 	case machine:
-		return bytes.Contains(b[at:min(len(b), at+300)], []byte("password"))
+		return isLogin(b, at)
 	case port:
-		c := chars{b: b, at: at + 1}
-		c.word()
-		return b[at] != ':' || c.skip(" \t\r\n+", 1) > 0 || c.deeper || c.escaped()
+		return b[at] != ':' || endsPort(b, at)
 	case vendor:
 		return hasVendorKey(b, at)
 	case keyID:
@@ -143,7 +146,7 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 	case a.sign == 0 && n == call: // behind a space
 		c := chars{b: b, at: at}
 		c.word()
-		if c.skip(" \t", 4) == 0 {
+		if c.skip(" \t", widest) == 0 {
 			return c.deeper
 		}
 		var buf [64]byte
@@ -155,41 +158,6 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		return false
 	}
 	return a.promising
-}
-
-// hasArgument reports whether an option, given by a position in it, is followed by what may be a secret.
-func hasArgument(b []byte, at int) bool {
-	c := chars{b: b, at: at}
-	c.word()
-	if r, _ := c.peek(); r == '+' { // a space of a form
-		return true
-	}
-	if c.skip("=:", 1) == 0 && c.skip(" \t\"',", longestCommand) == 0 || c.escaped() {
-		return c.deeper || c.escaped()
-	}
-	var buf [64]byte
-	value := c.value(buf[:0], "`;,)(&|<>{}[]\\")
-	return c.deeper || c.escaped() || isPromising(value)
-}
-
-// hasCredentials reports whether a scheme of authentication is followed by a token, as long as they are.
-func hasCredentials(b []byte, at int) bool {
-	c := chars{b: b, at: at}
-	c.word()
-	if c.skip(" \t\n\f\r", longestCommand) == 0 {
-		return c.deeper || c.escaped()
-	}
-	c.skip("\"'", 1)
-	for n := 0; n < leastToken; {
-		r, size := c.peek()
-		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte(".~+/", r) < 0 {
-			return c.deeper || c.escaped()
-		}
-		if c.at += size; r != 0 {
-			n++
-		}
-	}
-	return true
 }
 
 // logins are functions and arguments that are given a user and a password.

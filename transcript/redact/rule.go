@@ -169,6 +169,8 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 		return false
 	case r.mixed && (5*bytes.Count(secret, []byte("A")) > len(secret) || isHex(secret)):
 		return false
+	case r.near == vendor && isNoKey(part, loc, secret):
+		return false
 	case r.loose && bytes.Contains(part[max(0, loc[0]-len(badge)):loc[1]], []byte(badge)):
 		return false
 	case slices.Contains([]near{assignment, quotation, element, member, unquoted}, r.near):
@@ -184,6 +186,16 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 		}
 	}
 	return true
+}
+
+// digests are words between a vendor's name and what identifies a version or a file.
+var digests = []string{"commit", "sha", "rev", "ref", "hash", "digest", "head", "tree", "parent", "checksum", "integrity", "etag", "tag"}
+
+// isNoKey reports whether what follows a vendor's name is a hash, as the words between say, or code.
+func isNoKey(part []byte, loc []int, secret []byte) bool {
+	between := bytes.ToLower(part[loc[0]:loc[2]])
+	return len(part) > loc[3] && hasAny(part[loc[3]:loc[3]+1], "({[<") || isHex(secret) &&
+		slices.ContainsFunc(digests, func(word string) bool { return bytes.Contains(between, []byte(word)) })
 }
 
 // covers reports whether an allow-list names a match.

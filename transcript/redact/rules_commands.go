@@ -99,7 +99,7 @@ var commandRules = []Rule{
 		Source: "https://docs.docker.com/reference/cli/docker/login/#password-stdin",
 		Pattern: `(?:echo|printf|<<<)\s*(?:-[neE]+\s+)?(?:["']%s(?:\\n)?["']\s+)?` + commandValue + `\s*\|\s*(?:[^\n|]{0,120}?)` +
 			`(?:--password-stdin|--with-token|--passphrase-fd|--stdin|sudo\s+(?:-\w+\s+)*-S|-pass(?:in)?\s+stdin|secret\s+(?:create|set|put)|cryptsetup|gh\s+auth|kinit|su\b)`,
-		Literals: []string{"-stdin", "--with-token", "--passphrase-fd", "--stdin", "sudo -S", " stdin", "cryptsetup", "gh auth", "kinit", "secret create", "secret set", "secret put", "sudo -k"},
+		Literals: []string{"-stdin", "--with-token", "--passphrase-fd", "--stdin", "sudo", " stdin", "cryptsetup", "gh auth", "kinit", "secret create", "secret set", "secret put"},
 		Before:   220, After: 60, loose: true, near: piped,
 	},
 	following(`(?:htpasswd\s+-\w*b\w*|wpa_passphrase|rabbitmqctl\s+(?:add_user|change_password)|poetry\s+config\s+http-basic\.\S+|`+

@@ -11,7 +11,7 @@ const (
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
 	passwords = `(?:password|passwd|passphrase|passcode|passwort|(?:^|[^a-z])pass|(?-i:[a-z]Pass)|pwd|secrets?|` +
-		`(?:^|[^a-z])(?:psk|creds|credential)|(?:[a-z]_|[^\w])pw)`
+		`(?:^|[^a-z])(?:psk|creds|credential|credentials\b)|(?:db|user|root|admin|ssh|ftp|smtp|imap|mail|ldap|remote|proxy|sql|bind|login)pass|(?:[a-z]_|[^\w])pw)`
 	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	// looseNames matches wherever names does, and what may be before it.
@@ -21,14 +21,14 @@ const (
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
 	// quotedValue is one without spaces, in quotes; a backslash does not end it. The end of what is searched may be within.
-	quotedValue = `(?:"((?:[^"\s\\]|\\[^"\s]){6,})(?:"|\z)|'((?:[^'\s\\]|\\[^'\s]){6,})(?:'|\z)|` + "`([^`\\s]{6,})(?:`|\\z))"
+	quotedValue = `(?:"{1,3}((?:[^"\s\\]|\\[^"\s]){6,})(?:"|\z)|'{1,3}((?:[^'\s\\]|\\[^'\s]){6,})(?:'|\z)|` + "`([^`\\s]{6,})(?:`|\\z))"
 	// wordValue is one without quotes; an element may end behind it.
 	wordValue = `((?:[^\s"'\\` + "`" + `;,)&|<]|<[^/\s]){6,})`
 	// lineEnd is behind the last word of a line, which may be in quotes, an element, or a parameter.
 	lineEnd   = `[ \t]*(?:$|["'<&\\\r])`
 	bareValue = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
 	// assigned is what parts a name from its value.
-	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?=|\|\|=|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
+	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?\??=|\?\?|\|\|=?|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
 	// identified begins what a statement says of a user; prose says it of anything.
 	identified = `(?:(?-i:\bIDENTIFIED)|(?:(?:\b(?:user|role|exists|to)\s|,)\s*\S+\s+)identified)`
 	lineStart  = `(?:^|<\w{1,16}>|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
@@ -168,7 +168,7 @@ var genericRules = []Rule{
 	{ // any other key: what is as random as one
 		Name:     "env-key",
 		Source:   "https://12factor.net/config",
-		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]?[=:][ \t]?["']?((?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
+		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]{0,8}[=:][ \t]{0,8}["']?((?:base64:)?[A-Za-z0-9+/_.:-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
 		Literals: []string{"_KEY"}, near: variable, Before: 64, Entropy: 3.5, loose: true,
 	},
 	{
@@ -227,11 +227,10 @@ var genericRules = []Rule{
 		Name:   "sql",
 		Source: "https://dev.mysql.com/doc/refman/8.4/en/create-user.html",
 		Pattern: `(?i)(?:` + identified + `\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
-			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?password\s+)\s*` +
+			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?(?:password|secret)\s+|\bpassword\s*\()\s*` +
 			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")`,
-		Literals: []string{"identified", "password '", "password('", "password ('", "password =", "password e'", "password n'",
-			"password for"},
-		Fold: true, Before: 96, After: 128, near: quoted, loose: true,
+		Literals: []string{"identified", "password", "secret"},
+		Fold:     true, Before: 96, After: 128, near: statement, loose: true,
 	},
 	{
 		Name:     "sql",
@@ -254,10 +253,11 @@ var genericRules = []Rule{
 		Fold: true, near: option, Before: 48, loose: true,
 	},
 	{
-		Name:     "netrc",
-		Source:   "https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html",
-		Pattern:  `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+` + wordValue, // a quote ends the string around it
-		Literals: []string{"login "}, Before: 4, After: 256, near: machine, loose: true,
+		Name:   "netrc",
+		Source: "https://www.gnu.org/software/inetutils/manual/html_node/The-_002enetrc-file.html",
+		Pattern: `\blogin\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?:"([^"\r\n]{6,})"|'([^'\r\n]{6,})'|` +
+			wordValue + `)`, // a quote ends the string around it
+		Literals: []string{"login"}, Before: 4, After: 256, near: machine, loose: true,
 	},
 	{
 		Name:   "jwk",
@@ -271,7 +271,7 @@ var genericRules = []Rule{
 		Source: "https://yaml.org/spec/1.2.2/",
 		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
 			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
-			`(?:![\w!-]+\s+)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
+			`(?:![\w!-]+\s+)?(?:(?:[|>][+-]?\d?|<<[~-]?["']?\w+["']?)[ \t]*\r?\n\s*)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: unquoted, Before: 96, After: 96, loose: true,
 	},
 	{ // in the middle of a line, what has letters and digits
@@ -285,6 +285,12 @@ var genericRules = []Rule{
 		Source:   "https://www.rfc-editor.org/rfc/rfc6750",
 		Pattern:  `(?i)(?:^|[^\w.-])token["']?[ \t]?[:=][ \t]?["']?([A-Za-z0-9._~+/=-]{20,})(?:$|[\s"'<&},;\]]|\\n)`,
 		Literals: []string{"token"}, Fold: true, near: member, Before: 4, After: 96, Entropy: 3, loose: true,
+	},
+	{
+		Name:     "password",
+		Source:   "https://marlam.de/msmtp/msmtp.html#General-commands",
+		Pattern:  `(?im)` + lineStart + `(?:password|passwd|pass|psk)[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
+		Literals: []string{"pass", "psk"}, Fold: true, near: spacedValue, Before: 32, After: 96, loose: true,
 	},
 	{ // settings whose value is the next word
 		Name:   "password",

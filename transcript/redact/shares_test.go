@@ -194,6 +194,11 @@ const noSecrets = `PASS: internal/shop/cart_test.go:41
 	const [password, setPassword] = useState("")
 	privateKey: ed25519Seed, refreshToken = body?.refreshToken; userPrivateKey: auth.vaultKeypair!.privateKey,
 	refreshToken = req.cookies?.['refresh_token'];
+	bitbucket commit: 0123456789abcdef0123456789abcdef01234567
+	sentry release sha=89abcdef0123456789abcdef0123456701234567
+	cohere := NewCohereEmbed3ClientX7(cfg)
+	privateKey: Uint8Array<ArrayBuffer>; secretKey: Uint8Array | null
+	Password        *uint16
 	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`
 
 // TestStillSecrets: what looks like TestNoSecrets' lines and is a secret.

@@ -132,6 +132,7 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	if bytes.HasPrefix(c.b[min(len(c.b), c.at):], []byte(cdata)) {
 		c.at += len(cdata)
 	}
+	c.block()
 	rest := c.b[min(len(c.b), c.at):]
 	if len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
 		c.at++ // of a kind of string
@@ -142,12 +143,34 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	return sign, quoted, value
 }
 
+// block notes that a value of several lines begins behind a tag, a sign of YAML or that of a shell: what tools write
+// before each line may be between.
+func (c *chars) block() {
+	t := *c
+	if t.skip("!", 2) > 0 {
+		t.word()
+		t.skip(" \t", widest)
+	}
+	if t.skip("|>", 1) == 0 && t.skip("<", 2) < 2 {
+		return
+	}
+	t.skip("+-~\"'123456789", 2)
+	t.word()
+	t.skip(" \t\r\"'", widest)
+	if next, _ := t.peek(); next == '\n' || next == '\\' {
+		c.deeper = true
+	}
+}
+
 // value reads a value as far as there is space for it: in quotes, or up to a quote or one of some ends.
 func (c *chars) value(value []byte, ends string) []byte {
 	quote, size := c.peek()
 	quoted := isQuote(quote)
 	if quoted {
 		c.at += size
+		if rest := c.b[min(len(c.b), c.at):]; len(rest) > 1 && rest[0] == quote && rest[1] == quote { // three of them
+			c.at += 2
+		}
 	}
 	for len(value) < cap(value) {
 		r, size := c.peek()
