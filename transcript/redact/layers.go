@@ -75,6 +75,7 @@ type forms struct {
 func (f *forms) isForm(text []byte, at int) bool {
 	end := min(len(text), at+longestForm)
 	for f.next = max(f.next, at+1); f.next < end; f.next++ {
+		look(1)
 		if _, size := percent(text[f.next:]); size > 0 {
 			return true
 		}
@@ -83,6 +84,7 @@ func (f *forms) isForm(text []byte, at int) bool {
 		}
 	}
 	for i := max(f.seen, at-longestForm+1); i < at; i++ {
+		look(1)
 		_, size := percent(text[i:])
 		switch c := text[i]; {
 		case size > 0, c == '?':

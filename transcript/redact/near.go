@@ -209,6 +209,7 @@ const longestCommand = 400
 // hasOption reports whether a text has an option on its first line, or a pipe.
 func hasOption(b []byte) bool {
 	for i := 1; i+1 < len(b); i++ {
+		look(1)
 		switch c := b[i]; {
 		case c == '\n':
 			return b[i-1] == '\\'

@@ -12,6 +12,7 @@ import (
 // placeholder reports whether a text replaces a secret in an example, a template or code. loose: nothing
 // but its surroundings makes the text a secret.
 func placeholder(b []byte, loose bool) bool {
+	look(len(b))
 	if distinct(b) < min(6, len(b)/2) || bytes.Contains(b, []byte("EXAMPLE")) || bytes.Contains(b, []byte("xxxxxx")) ||
 		bytes.Contains(b, []byte("...")) || bytes.Contains(b, []byte("XXXXXX")) || bytes.Contains(b, []byte("****")) {
 		return true
@@ -47,6 +48,7 @@ var placeholderWords = sync.OnceValue(func() *regexp.Regexp {
 // ordinary reports whether a text that only its surroundings make a secret is a word, a number, a usual password, or
 // code. In a URL or behind an option, any other word can be a password.
 func ordinary(b []byte, where near) bool {
+	look(8 * len(b)) // expressions read it
 	switch where {
 	case cookies:
 		return isCookies(b)
