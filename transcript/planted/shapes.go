@@ -232,4 +232,13 @@ ollama: ‹«h32».«a24»›
 airtable api: ‹key«a14»›
 <pre>CODECOV_TOKEN=‹«h8»-«h4»-«h4»-«h4»-«h12»›</pre>
 mapbox secret sk.‹eyJ«a70».«a22»›
+‹sat.«a22».«h24».«a20»›
+‹e2b_«h40»›
+‹esecret_«l26»›
+‹bb_live_«a27»›
+‹sk_car_«a22»›
+‹ctx7sk-«h8»-«h4»-«h4»-«h4»-«h12»›
+‹npg_«a12»›
+‹pa-«a43»›
+$ANSIBLE_VAULT;1.1;AES256⏎‹«h80»⏎«h80»⏎«h60»›
 `

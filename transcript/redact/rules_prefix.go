@@ -126,6 +126,16 @@ var prefixRules = []Rule{
 		`cflt[A-Za-z0-9+/]{60}`, "cflt"),
 	token("hcaptcha", "https://docs.hcaptcha.com/", `ES_[a-f0-9]{32}\b`, hexAfter("ES_")...),
 	token("turnstile", "https://developers.cloudflare.com/turnstile/get-started/", `0x4AAAAAAA[\w-]{20,30}`, "0x4AAAAAAA"),
+	token("e2b", "https://e2b.dev/docs/api-key", `e2b_[a-f0-9]{40}\b`, "e2b_"),
+	token("anyscale", "https://docs.anyscale.com/", `esecret_[a-z0-9]{24,40}\b`, "esecret_"),
+	token("browserbase", "https://docs.browserbase.com/", `bb_(?:live|test)_[\w-]{24,40}`, "bb_live_", "bb_test_"),
+	token("cartesia", "https://docs.cartesia.ai/", `sk_car_[A-Za-z0-9]{20,40}\b`, "sk_car_"),
+	token("context7", "https://context7.com/docs", `ctx7sk-`+uuid, "ctx7sk-"),
+	token("helicone", "https://docs.helicone.ai/", `sk-helicone-[a-z0-9-]{20,60}`, "sk-helicone-"),
+	token("neon", "https://neon.com/docs/connect/connect-from-any-app", `npg_[A-Za-z0-9]{12,}\b`, "npg_"),
+	token("voyage", "https://docs.voyageai.com/docs/api-key-and-installation", `pa-[\w-]{43}`, "pa-"),
+	token("ansible-vault", "https://docs.ansible.com/ansible/latest/vault_guide/vault_using_encrypted_content.html",
+		`\$ANSIBLE_VAULT;\d\.\d;AES256(?:;[\w.-]+)?((?:(?:\s|\\[nr])+[0-9a-f]{20,80})+)`, "$ANSIBLE_VAULT"),
 	token("slack-session", "https://docs.slack.dev/authentication/tokens/", `xox[cd]-[\w%/+.-]{20,}={0,2}`, "xoxc-", "xoxd-"),
 }
 
