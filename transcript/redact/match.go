@@ -189,7 +189,7 @@ func (f *finder) note(r *rule, at int) {
 
 // match finds the first match of a rule in a part of the text.
 func (f *finder) match(r *rule, part []byte) (loc []int) {
-	if r.quick == nil || r.quick().Match(part) {
+	if r.quick == nil || r.quick().mayMatch(part) {
 		loc = r.expression().FindSubmatchIndex(part)
 	}
 	if loc == nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -35,12 +34,12 @@ var templateParts = []string{
 
 // templateForm is a variable, what a program prints, an angle-bracketed name, a path, a name that a test fills in, a
 // terminal's colour, or an encoded quote, behind which a deeper layer shows the value.
-var templateForm = sync.OnceValue(func() *regexp.Regexp {
+var templateForm = lazily(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[$%]\w*[%)]?$|^\$[A-Za-z_][\w.>:(-]*|\$\([\w ./-]+\)|<[^<>]*>|^<|^&(?:#|quot;|apos;)|^%2[27]|^__\w+?__(?:&|$)|^\\(?:x1[bB]|033|e)\[|^[/~](?:[a-z0-9._-]+/)*[a-z0-9._-]+$`)
 })
 
 // placeholderWords occur in what documentation writes for a secret.
-var placeholderWords = sync.OnceValue(func() *regexp.Regexp {
+var placeholderWords = lazily(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)example|changeme|change[-_]me|placeholder|redacted|(?:^|[^a-z0-9])(?:your|dummy|replace|insert)|` +
 		`(?:^|[^a-z0-9])todo(?:[^a-z0-9]|$)`)
 })
@@ -88,7 +87,7 @@ func isCookies(b []byte) bool {
 }
 
 // cookieAttribute is the name of what says where and how long a cookie is valid.
-var cookieAttribute = sync.OnceValue(func() *regexp.Regexp {
+var cookieAttribute = lazily(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:expires|max-age|domain|path|secure|httponly|samesite|partitioned|priority|version|comment)$`)
 })
 
@@ -119,13 +118,13 @@ func isPronounced(b []byte) bool {
 
 var (
 	// wordsForm is words, alone or as parts of a name or of an expression.
-	wordsForm = sync.OnceValue(func() *regexp.Regexp {
+	wordsForm = lazily(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[^A-Za-z0-9]*(?:(?:[A-Z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,}|Id|Db|Is|To|Of|In|Or|At|By|On|No|My|Go|Up|It|If|As)*` +
 			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*+#(){}\[\]<>= -]+|$))+$`)
 	})
 	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version, a
 	// line of a file, a name with a number of bits; the scope and the name of AWS's signatures; the name of a field with a number; the next name.
-	codeForm = sync.OnceValue(func() *regexp.Regexp {
+	codeForm = lazily(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:[?!]?\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
 			`^[*&!+]?[A-Za-z_](?:\w|[?!]?\.|::)*!?(?:\(|\[|\{|\))|^\w+(?:(?:\.|::)[A-Za-z_]+)*(?:\.|::)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+[,;)]*$|^\[\w*\]|^v?\d+(?:\.\d+)+|^[*&?\[\]]*(?:u?int|float|complex)(?:8|16|32|64|128)[,;)}\]]*$|^0x[0-9A-Fa-f_]{1,20}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
 			`^[*&(]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate|Credentials?|Authorization)[0-9]*[,;)}]*$|` +
@@ -137,7 +136,7 @@ var (
 )
 
 // propertyForm is a property that a build is given: /p:Configuration=Release.
-var propertyForm = sync.OnceValue(func() *regexp.Regexp {
+var propertyForm = lazily(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Z][A-Za-z]+=[\w.$()-]*$`)
 })
 

@@ -9,7 +9,7 @@ import (
 )
 
 // TestReference compares what is masked with what a slow finder masks that tries expressions everywhere: rules without
-// literals, without a check of what is next to them, and without a smaller expression.
+// literals, without a check of what is next to them, and without automatons.
 func TestReference(t *testing.T) {
 	fast, err := New(Key{1})
 	if err != nil {

@@ -48,7 +48,7 @@ type rule struct {
 	Rule
 	index      int
 	expression func() *regexp.Regexp
-	quick      func() *regexp.Regexp // matches wherever expression does, in far less time; nil: there is none
+	quick      func() *automaton // matches wherever expression does, in far less time; nil: there is none
 	path       *regexp.Regexp
 	allow      []allow
 }
@@ -84,9 +84,8 @@ func newRule(def Rule) (*rule, error) {
 		pattern = `\A(?:` + pattern + `)`
 	}
 	r.expression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-	if strings.Contains(def.Pattern, names) {
-		quick := strings.Replace(pattern, names, looseNames, 1)
-		r.quick = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(quick) })
+	if !def.Token {
+		r.quick = sync.OnceValue(func() *automaton { return newAutomaton(pattern, true) })
 	}
 	if def.Source != "" {
 		return r, nil

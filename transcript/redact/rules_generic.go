@@ -14,9 +14,7 @@ const (
 		`(?:^|[^a-z])(?:psk|creds|credential|credentials\b)|(?:db|user|root|admin|ssh|ftp|smtp|imap|mail|ldap|remote|proxy|sql|bind|login)pass|(?:[a-z]_|[^\w])pw)`
 	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
-	// looseNames matches wherever names does, and what may be before it.
-	looseNames = `(?:[^a-z]|[a-z]+[. ])?(?:pass|pwd|pw|secret|psk|cred|key|token)[\w.-]*`
-	variables  = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
+	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
 		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
