@@ -244,23 +244,33 @@ func rarest(text string) int {
 	return best
 }
 
-// frequent are sequences of three letters that many words and names have.
-const frequent = "tok oke ken cre ion put log " +
-	"abl ace ack add ade age ags ain ake ali all als alu amd ame and ang ant app ara are arg ars ase ask ass ata atc " +
-	"ate ath ati att atu aux bas bit ble blo boo bre buf byt cal can cas cat ces cha che cka clo cod com con cop cti " +
-	"dar dat dda ddr def der dir dst ead eak eam eat eck eco ect ele enc end eng ens ent equ era ere erg ern err ers " +
-	"ert erv ese ess est esu eth etu eva eve ewr exp ext fal fer fff ffs fie fil fla flo for fro fse fun gen get ght " +
-	"gle got gth han has hat hea hec her his htt ice igh ign ile ime imp ina ind ine inf ing ink ins int ion ire ist " +
-	"ite ith its ive ize kag ked key lag len les lic lin llo loa loc lse lti lue man map mas mat max mem men mer met " +
-	"min mod mov mpl mpo nal nam nar nde ned ner net new nge ngt nil not nse nst nte nti ntp ntr nts oad oau obj ock " +
-	"ode off oin omm omp ond one ons ont ool opa ope ore orm ort ose oun out ove pac pam par pat pec pen per pes ple " +
-	"poi por pos pre pri pro ptr que rac ram ran rat rea rec red ref reg ren req res ret rew rge rgs rig rin rit rno " +
-	"rom ror rro rsi ruc rue run rve sca sec ser set sig sin sio siz ske sta ste sti sto str sub sul sym sys tal tar " +
-	"tat tch ted ten ter tes tev tex tha the thi tho tim tin tio tiv toa tor tpt tra tre tri tru tto ttp tur typ uct " +
-	"uin ult unc und uns unt ure urn use uxi val var vec ver vpm wan wit wri xin ype ysc yte "
+// frequent are sequences of three characters that are common in transcripts: in English, in code, and in names.
+const frequent = "" +
+	"-co _co _cr _id _re _se _te _us abl ace ack act ad_ ada add ado al_ ale alf ali als amp ang ans ant anu app " +
+	"ard arg ari ars art ary ase ash ask aso ass atc att atu aud aut bac bas bin ble blo but byt cal cat ce_ cha " +
+	"chi cla cod cry cte cti cto cts ctx cur cwd d_i dar de- dec ded del den des dev dif din dir dow dup e_c e_r " +
+	"e_t ear eas ech eco ees efe efi egy eid ele eme emo emp ena end ene env epa eph epo equ er- ere eri ern ert " +
+	"erv ese esu ete ett eve exi exp fai fal fat fer fie fix fmt fol fro ful fun ges get gin go- gra gre h_i had " +
+	"hai han has hat he_ hea hed hem hen her hin his hoo hou hub ica ice ide ier ies ifi ild imp inc ind ine inf " +
+	"ini ins ipn iss itb ite iti its itt iva ive ize jec jso key kin ksp ktr l_u lan lat lau lde lea led lem len " +
+	"lep ler let lex lic lis loa loc log lse lu_ lug lus m_i mai man mar mat men mer min mma mod mpl mpo mpt msg " +
+	"n_i nal nce ncr nda nde ner nes new nfi nfu ng- nge ngs nid nin not nsc nst nt- nt_ nta ntf ntr nts ntt ntu " +
+	"nua nul oad oca odi ogr oje oks ol_ old ole oli on_ ond one onf oni onl op_ ope oph opt ore orf orm ort ory " +
+	"ost oul oun our ove pac pda pec pen per phe pla ple plu pns por pos ppe pre pri pte pti pts pus que rac rai " +
+	"ral rap rce rch re- rec red ree ref rem req rev rge rie rit riv rks rkt rma rna rog rol rre rsi rst rty rue " +
+	"run rvi ryp sec sed sei seq set sg_ sha sho sid sin sis ski slu sop sou spa std ste sti sts sub sul sum syn " +
+	"tad tag tai tal tam tan tar tas tbr tch tco tde teg tem tex tfo tha thi tho ths thu tid tie top tpu tru try " +
+	"tse tst tte tti tto ttr tuu ual ude uen ues ula uld ull ult umb umm unc und unt upd urc ure urr usa uth uti " +
+	"utp val var vat ved ven vic whe win wit wri xis xte ypt yte "
 
-// everywhere are those that records of transcripts have in their own names: sessionId, version, input_tokens.
-const everywhere = "ses ess ssi sio ion typ tok oke ken nte tes est mes sag con ont use ent "
+// everywhere are the most common ones: sessionId, version and input_tokens have them, or a line of hyphens.
+const everywhere = "" +
+	"--- _in _to ach age ail ain all ame anc and are ata ate ath ati bra cac che ckp cli cmd com con cre cri dat " +
+	"der ead eat eck ect enc ens ent era err ers ess est eta etu ext fil for gen git hec ile ime ing inp int ion " +
+	"ipt ire ist ith ken kpo les lin mes met mit mmi nam nch nil npu nte nti ode oin oke olu omm omp ons ont ook " +
+	"ool ork out par pat poi pro put ran rat rea ren rep res ret rin rip rom ror rro sag scr ser ses sio son ssa " +
+	"ssi sta sto str t_t tat ted ten ter tes the tif tim tin tio tir tok too tor tra tre tri tur typ uid urn use " +
+	"ut_ uui ver wor ype "
 
 // frequency is roughly how often a byte occurs in transcripts.
 func frequency(c byte) int {
