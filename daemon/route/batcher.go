@@ -104,7 +104,7 @@ func (b *batcher) add(line []byte, index int64) {
 		b.excluded++
 		return
 	}
-	line, masked := b.masker.Line(line)
+	line, masked := b.masker.Scanned(line, &l)
 	b.masked = append(b.masked, masked...)
 	if l.Shape != transcript.Object || l.HasLineIndex { // two of them would leave it open which one counts
 		b.begin(outbox.Opaque, len(line)*4/3)

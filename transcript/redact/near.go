@@ -168,7 +168,9 @@ var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "creden
 func hasArguments(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
-	if word := b[at:c.at]; !slices.ContainsFunc(word, mayHide) && !slices.Contains(logins, string(bytes.ToLower(word))) {
+	word := b[at:c.at]
+	isLogin := func(name string) bool { return len(name) == len(word) && hasFold(word, name) }
+	if !slices.ContainsFunc(logins, isLogin) && !slices.ContainsFunc(word, mayHide) {
 		return false
 	}
 	c.skip(" \t\"'", 3)

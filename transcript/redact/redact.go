@@ -86,6 +86,15 @@ func inForms(literals []string) []string {
 
 // Line masks a line of a transcript, of whatever shape. A nil Masker masks nothing.
 func (m *Masker) Line(line []byte) ([]byte, []Range) {
+	return m.line(line, func() bool { return transcript.Scan(line).IsObject() })
+}
+
+// Scanned is Line for a line that was scanned before.
+func (m *Masker) Scanned(line []byte, l *transcript.Line) ([]byte, []Range) {
+	return m.line(line, l.IsObject)
+}
+
+func (m *Masker) line(line []byte, isObject func() bool) ([]byte, []Range) {
 	if m == nil {
 		return line, nil
 	}
@@ -94,7 +103,7 @@ func (m *Masker) Line(line []byte) ([]byte, []Range) {
 	switch {
 	case !m.suspects(s, line):
 		return line, nil
-	case transcript.Scan(line).IsObject():
+	case isObject():
 		s.looked = true // the literals of the line are in s.lineHit
 		return m.maskWith(s, line, m.inObject)
 	}
