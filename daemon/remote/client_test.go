@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 )
 
 // client asks a server that answers with handle.
@@ -185,7 +186,7 @@ func TestWritesOfAnother(t *testing.T) {
 		c := client(t, answer(200, body))
 		_, err := c.Forget(t.Context(), "a")
 		kit.Check(t, Is(err, CodeNoReading), "forget: %s: %v", body, err)
-		err = c.Copy(t.Context(), "a", Copy{})
+		err = c.Copy(t.Context(), "a", protocol.CopyRequest{})
 		kit.Check(t, Is(err, CodeNoReading), "copy: %s: %v", body, err)
 	}
 }
