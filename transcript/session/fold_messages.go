@@ -281,8 +281,8 @@ func (s *Fold) worked(line int64, r *transcript.Record) {
 	s.hasResult()
 }
 
-// hasResult counts the turn, once: the model does something in it, the API fails or the person interrupts it. A prompt or
-// a message that the next one replaces before that is no turn.
+// hasResult counts the turn, once: the model does something in it, the API fails or the person interrupts it. A prompt
+// or a message that the next one replaces before that is no turn.
 func (s *Fold) hasResult() {
 	if !s.turn.result {
 		s.sum.Turns++
