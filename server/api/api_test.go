@@ -121,17 +121,14 @@ func TestUsage(t *testing.T) {
 		Total row
 	}
 	r.getJSON("/api/usage?by=day", &a)
-	if len(a.Rows) != 2 || a.Rows[0].Day != "2026-11-20" || a.Rows[0].Answers != 2 || a.Rows[1].Unpriced != 14 || a.Rows[1].Cost == nil {
-		t.Errorf("by day: %+v", a.Rows)
-	}
+	kit.Check(t, len(a.Rows) == 2 && a.Rows[0].Day == "2026-11-20" && a.Rows[0].Answers == 2 && a.Rows[1].Unpriced == 14 &&
+		a.Rows[1].Cost != nil, "by day: %+v", a.Rows)
 	const want = 2 * (1000*5 + 2000*25 + 1000*5) / 1e6
-	if a.Total.Answers != 6 || a.Total.Input != 4014 || a.Total.Cost == nil || *a.Total.Cost < want-1e-9 || *a.Total.Cost > want+1e-9 {
-		t.Errorf("total: %+v", a.Total)
-	}
+	kit.Check(t, a.Total.Answers == 6 && a.Total.Input == 4014 && a.Total.Cost != nil && *a.Total.Cost >= want-1e-9 &&
+		*a.Total.Cost <= want+1e-9, "total: %+v", a.Total)
 	a.Rows = nil
-	if r.getJSON("/api/usage?by=day&zone=%2B01:00", &a); len(a.Rows) != 1 || a.Rows[0].Day != "2026-11-21" {
-		t.Errorf("by day in Berlin: %+v", a.Rows)
-	}
+	r.getJSON("/api/usage?by=day&zone=%2B01:00", &a)
+	kit.Check(t, len(a.Rows) == 1 && a.Rows[0].Day == "2026-11-21", "by day in Berlin: %+v", a.Rows)
 	a.Rows = nil
 	r.getJSON("/api/usage?by=model,session&session=t", &a)
 	for _, x := range a.Rows {
@@ -165,15 +162,13 @@ func TestSessionSummary(t *testing.T) {
 	var one found
 	r.getJSON("/api/sessions/s", &one)
 	for _, f := range append(list.Sessions, one) {
-		if f.Summary.FirstPrompt != "Why is the <b>elephant</b> purple?" || f.Summary.Prompts != 1 || !strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") ||
-			len(f.Usage) != 2 || f.Cost < 0.0599 || f.Cost > 0.0601 || f.Unpriced != 7 {
-			t.Errorf("%+v", f)
-		}
+		kit.Check(t, f.Summary.FirstPrompt == "Why is the <b>elephant</b> purple?" && f.Summary.Prompts == 1 &&
+			strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") && len(f.Usage) == 2 && f.Cost >= 0.0599 &&
+			f.Cost <= 0.0601 && f.Unpriced == 7, "%+v", f)
 	}
 	for query, n := range map[string]int{"model=claude-opus-5": 1, "model=unheard": 0, "text=elephant": 1, "text=zebra": 0, "since=2100-01-01": 0, "until=2000-01-01": 0, "machine=m1": 1, "machine=": 0} {
-		if r.getJSON("/api/sessions?"+query, &list); len(list.Sessions) != n {
-			t.Errorf("%s: %d sessions, want %d", query, len(list.Sessions), n)
-		}
+		r.getJSON("/api/sessions?"+query, &list)
+		kit.Check(t, len(list.Sessions) == n, "%s: %d sessions, want %d", query, len(list.Sessions), n)
 	}
 }
 
@@ -211,9 +206,8 @@ func TestSearchCall(t *testing.T) {
 			matched += p.Text
 		}
 	}
-	if a.Sessions[0].Session.SessionID != "s" || h.Line != 0 || h.Kind != "prompt" || !h.Current || matched != "elephant" || !strings.Contains(text, "<b>elephant</b>") {
-		t.Errorf("%+v", h)
-	}
+	kit.Check(t, a.Sessions[0].Session.SessionID == "s" && h.Line == 0 && h.Kind == "prompt" && h.Current &&
+		matched == "elephant" && strings.Contains(text, "<b>elephant</b>"), "%+v", h)
 	for query, want := range map[string]int{
 		"q=": 400, "": 400, "q=%20": 400, "q=x+kind:shoes": 200, "q=x&after=nonsense": 400, "q=x&limit=0": 400, "q=%ff": 400, "q=%00": 400,
 		"q=%22": 400, "q=%22elephant": 200, "q=*": 200, "q=NEAR(": 200, "q=a+OR+b": 200, "q='--": 200, "q=%25": 200, "q=kind:prompt,answer+purple": 200,
@@ -257,11 +251,10 @@ func TestForgetCall(t *testing.T) {
 	ann.post(strings.Replace(piece{lines: objects("a", 0, 2)}.body("s/agent-1"), `"parent_session_id":null`, `"parent_session_id":"s"`, 1))
 	ann.post(piece{lines: objects("a", 0, 3)}.body("other"))
 	a := ann.send("DELETE", "/api/sessions/s", "", 200)
-	if gone := decode[struct {
+	gone := decode[struct {
 		Lines int `json:"lines_removed"`
-	}](t, a); gone.Lines != 5 {
-		t.Errorf("%s", a.body)
-	}
+	}](t, a)
+	kit.Check(t, gone.Lines == 5, "%s", a.body)
 	for _, id := range []string{"s", "s%2Fagent-1"} {
 		ann.send("GET", "/api/sessions/"+id, "", 404)
 	}

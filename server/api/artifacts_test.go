@@ -106,9 +106,8 @@ func TestGoldenArtifacts(t *testing.T) {
 	agent := "/api/sessions/" + url.PathEscape("1c0e5a52-0000-4000-8000-000000000001/agent-a0b1")
 	r.getJSON(agent+"/checkpoints", &a)
 	r.getJSON(agent+"/documents", &a)
-	if len(a.Checkpoints) != 2 || a.Checkpoints[1].Summary != "half < way & on" || len(a.Documents) != 1 || !a.Documents[0].Deleted || a.Documents[0].Versions != 2 {
-		t.Errorf("%+v", a)
-	}
+	kit.Check(t, len(a.Checkpoints) == 2 && a.Checkpoints[1].Summary == "half < way & on" && len(a.Documents) == 1 &&
+		a.Documents[0].Deleted && a.Documents[0].Versions == 2, "%+v", a)
 	got := r.get("/api/blobs/" + sum)
 	kit.Check(t, string(got.body) == content, "%q", got.body)
 }
@@ -130,46 +129,37 @@ func TestBlobWire(t *testing.T) {
 	at := "/api/blobs/" + sum
 	about := artifact("s", `"size":10,"media_type":"text/html","name":"tool-results/t.html"`)
 	r.send("PUT", at+"?offset=0", "x", 404)
-	if a := r.send("POST", at+"/start", about, 200); string(a.body) != `{"offset":0,"complete":false}`+"\n" {
-		t.Errorf("%s", a.body)
-	}
+	a := r.send("POST", at+"/start", about, 200)
+	kit.Check(t, string(a.body) == `{"offset":0,"complete":false}`+"\n", "%s", a.body)
 	r.send("PUT", at, "x", 400)
 	r.send("PUT", at+"?offset=-1", "x", 400)
-	if a := r.send("PUT", at+"?offset=4", "x", 409); !strings.Contains(string(a.body), `"offset":0,`) {
-		t.Errorf("%s", a.body)
-	}
+	a = r.send("PUT", at+"?offset=4", "x", 409)
+	kit.Check(t, strings.Contains(string(a.body), `"offset":0,`), "%s", a.body)
 	r.send("PUT", at+"?offset=0", content+"x", 400)
 	r.send("PUT", at+"?offset=0", strings.Repeat("x", 1<<20+1), 413)
-	if a := r.send("PUT", at+"?offset=0", content[:4], 200); string(a.body) != `{"offset":4}`+"\n" {
-		t.Errorf("%s", a.body)
-	}
-	if a := r.send("POST", at+"/end", about, 409); !strings.Contains(string(a.body), `"offset":4,`) {
-		t.Errorf("%s", a.body)
-	}
+	a = r.send("PUT", at+"?offset=0", content[:4], 200)
+	kit.Check(t, string(a.body) == `{"offset":4}`+"\n", "%s", a.body)
+	a = r.send("POST", at+"/end", about, 409)
+	kit.Check(t, strings.Contains(string(a.body), `"offset":4,`), "%s", a.body)
 	r.send("GET", at, "", 404)
-	if a := r.do("PUT", at+"?offset=4", map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(zstdOf(t, []byte("wrong!")))); a.status != 200 {
-		t.Errorf("compressed: %d %s", a.status, a.body)
-	}
-	if a := r.send("POST", at+"/end", about, 409); !strings.Contains(string(a.body), `"offset":0,`) || !strings.Contains(string(a.body), `"wrong_hash"`) {
-		t.Errorf("%s", a.body)
-	}
+	a = r.do("PUT", at+"?offset=4", map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(zstdOf(t, []byte("wrong!"))))
+	kit.Check(t, a.status == 200, "compressed: %d %s", a.status, a.body)
+	a = r.send("POST", at+"/end", about, 409)
+	kit.Check(t, strings.Contains(string(a.body), `"offset":0,`) && strings.Contains(string(a.body), `"wrong_hash"`), "%s", a.body)
 	r.sendBlob("s", "tool-results/t.html", content)
-	if a := r.send("POST", at+"/start", about, 200); string(a.body) != `{"offset":10,"complete":true}`+"\n" {
-		t.Errorf("%s", a.body)
-	}
+	a = r.send("POST", at+"/start", about, 200)
+	kit.Check(t, string(a.body) == `{"offset":10,"complete":true}`+"\n", "%s", a.body)
 	r.send("POST", at+"/start", strings.Replace(about, `"size":10`, `"size":11`, 1), 400)
 	var list []struct {
 		SHA256, Name string
 		Size         int
 	}
 	r.getJSON("/api/sessions/s/blobs", &list)
-	if len(list) != 1 || list[0].SHA256 != sum || list[0].Name != "tool-results/t.html" || list[0].Size != 10 {
-		t.Errorf("%+v", list)
-	}
+	kit.Check(t, len(list) == 1 && list[0].SHA256 == sum && list[0].Name == "tool-results/t.html" && list[0].Size == 10, "%+v", list)
 	long := strings.Repeat("긴 결과 ", 300_000)
-	if got := r.get("/api/blobs/" + r.sendBlob("s", "tool-results/long.txt", long)); string(got.body) != long || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
-		t.Errorf("%d bytes as %s", len(got.body), got.header.Get("Content-Type"))
-	}
+	got := r.get("/api/blobs/" + r.sendBlob("s", "tool-results/long.txt", long))
+	kit.Check(t, string(got.body) == long && got.header.Get("Content-Type") == "text/plain; charset=utf-8",
+		"%d bytes as %s", len(got.body), got.header.Get("Content-Type"))
 }
 
 // TestDocumentsInert: no browser makes anything of a document's content, whatever it and its name are.
@@ -189,16 +179,15 @@ func TestDocumentsInert(t *testing.T) {
 			continue
 		}
 		media := h.Get("Content-Type")
-		if media != "text/plain; charset=utf-8" && media != "application/octet-stream" || (strings.Contains(content, "\x00") || !utf8.ValidString(content)) && media != "application/octet-stream" {
-			t.Errorf("%.60q is sent as %q", name, media)
-		}
-		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(h.Get("Content-Disposition"), "attachment") ||
-			!strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || h.Get("Ccship-Version") != "1" || h.Get("Cache-Control") != "private, no-store" {
-			t.Errorf("%.60q: %v", name, h)
-		}
-		if strings.Count(h.Get("Content-Disposition"), "filename") > 1 && !strings.Contains(h.Get("Content-Disposition"), `\"`) {
-			t.Errorf("a name breaks out: %s", h.Get("Content-Disposition"))
-		}
+		kit.Check(t, (media == "text/plain; charset=utf-8" || media == "application/octet-stream") &&
+			(!strings.Contains(content, "\x00") && utf8.ValidString(content) || media == "application/octet-stream"),
+			"%.60q is sent as %q", name, media)
+		kit.Check(t, h.Get("X-Content-Type-Options") == "nosniff" &&
+			strings.HasPrefix(h.Get("Content-Disposition"), "attachment") &&
+			strings.Contains(h.Get("Content-Security-Policy"), "sandbox") && h.Get("Ccship-Version") == "1" &&
+			h.Get("Cache-Control") == "private, no-store", "%.60q: %v", name, h)
+		kit.Check(t, strings.Count(h.Get("Content-Disposition"), "filename") <= 1 ||
+			strings.Contains(h.Get("Content-Disposition"), `\"`), "a name breaks out: %s", h.Get("Content-Disposition"))
 	}
 	for _, path := range []string{"../s", "%00", "..\x00", "no.md"} {
 		a := r.get("/api/sessions/s/documents/" + url.PathEscape(path))
@@ -288,9 +277,9 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 		} `json:"link_requests"`
 	}
 	r.getJSON("/api/link-requests?machine=m2", &pending)
-	if len(pending.LinkRequests) != 1 || pending.LinkRequests[0].ID != asked.ID || pending.LinkRequests[0].SessionID != "s" || pending.LinkRequests[0].Path != "문서.md" || !pending.LinkRequests[0].Link {
-		t.Errorf("%+v", pending)
-	}
+	kit.Check(t, len(pending.LinkRequests) == 1 && pending.LinkRequests[0].ID == asked.ID &&
+		pending.LinkRequests[0].SessionID == "s" && pending.LinkRequests[0].Path == "문서.md" &&
+		pending.LinkRequests[0].Link, "%+v", pending)
 	r.send("GET", "/api/link-requests", "", 400)
 	done := strings.Replace(artifact("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+asked.ID+`"`, 1)+`]`),
 		`"machine":"m1"`, `"machine":"m2"`, 1)

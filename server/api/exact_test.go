@@ -93,9 +93,8 @@ func TestPartialFile(t *testing.T) {
 	r.post(`{"session_id":"s","entries":[{"line_index":0,"a":1},{"line_index":1,"type":"ccship.oversize","offset":8,` +
 		`"length":99,"sha256":"` + strings.Repeat("ab", 32) + `"},{"line_index":3,"b":2}],` +
 		`"ccship":{"v":1,"machine":"m","epoch":"e","to":{"offset":150,"line":5}}}`)
-	if a := r.get("/api/sessions/s/raw"); a.status != 409 || !strings.Contains(string(a.body), "3 of 5 lines") {
-		t.Errorf("%d %s", a.status, a.body)
-	}
+	a := r.get("/api/sessions/s/raw")
+	kit.Check(t, a.status == 409 && strings.Contains(string(a.body), "3 of 5 lines"), "%d %s", a.status, a.body)
 	got, want := r.raw("s", "?partial=1"), "{\"a\":1}\n\n\n{\"b\":2}\n\n"
 	kit.Check(t, got == want, "partial %q, want %q", got, want)
 	g := r.digest("s", "").Generations[0]
@@ -104,12 +103,9 @@ func TestPartialFile(t *testing.T) {
 	places.Oversize(1, transcript.Oversize{Offset: 8, Length: 99, SHA256: [32]byte(bytes.Repeat([]byte{0xab}, 32))})
 	places.Line(3)
 	lines := sha256.Sum256([]byte("{\"a\":1}\n{\"b\":2}\n"))
-	if g.Lines != 2 || g.Missing != 3 || g.EndLine != 5 || g.SHA256 != hex.EncodeToString(places.Sum(5, lines[:])) {
-		t.Errorf("%+v", g)
-	}
-	if len(g.Oversize) != 1 || g.Oversize[0].Line != 1 || g.Oversize[0].Offset != 8 || g.Oversize[0].Length != 99 {
-		t.Errorf("oversize %+v", g.Oversize)
-	}
+	kit.Check(t, g.Lines == 2 && g.Missing == 3 && g.EndLine == 5 && g.SHA256 == hex.EncodeToString(places.Sum(5, lines[:])), "%+v", g)
+	kit.Check(t, len(g.Oversize) == 1 && g.Oversize[0].Line == 1 && g.Oversize[0].Offset == 8 && g.Oversize[0].Length == 99,
+		"oversize %+v", g.Oversize)
 	d := r.digest("s", "?generation=0&from=0&to=6")
 	for i, want := range []string{sha("{\"a\":1}\n"), "", "", sha("{\"b\":2}\n"), "", ""} {
 		got := ""
@@ -180,10 +176,9 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 	kit.Must(t, json.Unmarshal(body, &req))
 	kit.Equal(t, "lines stored", r.count("lines"), len(req.Entries))
 	d := r.digest(req.SessionID, "")
-	if x := req.Ccship; x != nil && (d.Machine != x.Machine || d.Epoch != x.Epoch ||
-		d.Generations[0].Generation != x.Generation || d.Generations[0].EOFNewline != x.EOFNewline) {
-		t.Errorf("stored as %+v", d)
-	}
+	x := req.Ccship
+	kit.Check(t, x == nil || d.Machine == x.Machine && d.Epoch == x.Epoch && d.Generations[0].Generation == x.Generation &&
+		d.Generations[0].EOFNewline == x.EOFNewline, "stored as %+v", d)
 	r.send("GET", "/api/sessions/"+url.PathEscape(req.SessionID)+"/raw?partial=1", "", 200)
 }
 

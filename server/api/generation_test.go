@@ -147,9 +147,8 @@ func checkView(t *testing.T, r *rig, gen int64, want string, missing int64) {
 		if whole != "" && !strings.HasSuffix(whole, "\n") {
 			whole += "\n"
 		}
-		if missing == 0 && (d.SHA256 != sha(whole) || d.Bytes != int64(len(whole)) || d.EOFNewline != (whole == want)) {
-			t.Errorf("generation %d: %+v, want digest of %q", gen, d, whole)
-		}
+		kit.Check(t, missing != 0 || d.SHA256 == sha(whole) && d.Bytes == int64(len(whole)) && d.EOFNewline == (whole == want),
+			"generation %d: %+v, want digest of %q", gen, d, whole)
 	}
 	kit.Check(t, found, "generation %d is not in the digest", gen)
 }

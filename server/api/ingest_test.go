@@ -62,9 +62,8 @@ func TestAnnouncedEverywhere(t *testing.T) {
 	r := newRig(t)
 	for path, status := range map[string]int{"/healthz": 200, "/api/sessions": 401, "/api/nothing": 401, "/nothing": 404} {
 		a := r.do("GET", path, map[string]string{"X-API-Key": ""}, nil)
-		if a.status != status || a.header.Get("Ccship-Protocol") != "1" || a.header.Get("Accept-Encoding") != "zstd, gzip" {
-			t.Errorf("%s: %d %v", path, a.status, a.header)
-		}
+		kit.Check(t, a.status == status && a.header.Get("Ccship-Protocol") == "1" &&
+			a.header.Get("Accept-Encoding") == "zstd, gzip", "%s: %d %v", path, a.status, a.header)
 	}
 }
 
@@ -143,9 +142,8 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	var list struct{ Sessions []any }
-	if r.getJSON("/api/sessions", &list); len(list.Sessions) != 0 {
-		t.Errorf("refused requests left %d sessions", len(list.Sessions))
-	}
+	r.getJSON("/api/sessions", &list)
+	kit.Check(t, len(list.Sessions) == 0, "refused requests left %d sessions", len(list.Sessions))
 }
 
 func TestRevokedKey(t *testing.T) {

@@ -68,9 +68,8 @@ func TestLedger(t *testing.T) {
 		t.Errorf("a new state: %d %+v", status, c)
 	}
 	status, c := a.post("/api/conversations", piece{lines: objects("y", 1, 2), first: 1}.body("s"))
-	if status != http.StatusConflict || c.Error.Code != "other_bytes" || c.Error.Stream == nil || c.Error.Stream.Line != 1 {
-		t.Errorf("other bytes: %d %+v", status, c)
-	}
+	kit.Check(t, status == http.StatusConflict && c.Error.Code == "other_bytes" && c.Error.Stream != nil &&
+		c.Error.Stream.Line == 1, "other bytes: %d %+v", status, c)
 	for _, header := range []string{"", "a", "a x", "a 1 s t u", "a 1 s $", "a -1", "ä 1", strings.Repeat("a", 65) + " 1"} {
 		bad := &writes{r: r, incarnation: header}
 		if status, c := bad.post("/api/conversations", piece{lines: objects("x", 3, 4)}.body("t")); header != "" && (status != http.StatusBadRequest || c.Error.Code != "bad_header") {
@@ -121,9 +120,8 @@ func TestReplaced(t *testing.T) {
 		}
 	}
 	r.getJSON("/api/sessions/s/entries?replaced=1", &page)
-	if len(page.Entries) != 1 || page.Entries[0].LineIndex != 1 || !strings.Contains(string(page.Entries[0].Record), "first") {
-		t.Errorf("replaced %+v", page)
-	}
+	kit.Check(t, len(page.Entries) == 1 && page.Entries[0].LineIndex == 1 &&
+		strings.Contains(string(page.Entries[0].Record), "first"), "replaced %+v", page)
 }
 
 // TestClientBeforeTheLedger: a client of the version before the ledger delivers lines, more of them, and a rewind, each
@@ -145,9 +143,8 @@ func TestClientBeforeTheLedger(t *testing.T) {
 	} {
 		body := kit.Try(os.ReadFile(dir + step.file)).Must(t)
 		for range 2 {
-			if a := r.do("POST", "/api/conversations", nil, bytes.NewReader(body)); a.status != 200 || !strings.Contains(string(a.body), `"success":true`) {
-				t.Fatalf("%s: %d %s", step.file, a.status, a.body)
-			}
+			a := r.do("POST", "/api/conversations", nil, bytes.NewReader(body))
+			kit.Require(t, a.status == 200 && strings.Contains(string(a.body), `"success":true`), "%s: %d %s", step.file, a.status, a.body)
 		}
 		kit.Equal(t, "after "+step.file, r.raw(session, ""), step.now)
 		last = body
@@ -234,10 +231,9 @@ func (r *rig) proof(key string) {
 	}
 	a := r.get(ask(protocol.KeyID(hash), nonce, protocol.ClientProof(hash, nonce)))
 	var said protocol.KeyProof
-	if err := json.Unmarshal(a.body, &said); err != nil || a.status != 200 || said.Store == "" ||
-		said.Proof != protocol.ServerProof(hash, nonce, said.Store) {
-		r.t.Errorf("the server does not prove to know the key: %d %s %v", a.status, a.body, err)
-	}
+	err := json.Unmarshal(a.body, &said)
+	kit.Check(r.t, err == nil && a.status == 200 && said.Store != "" && said.Proof == protocol.ServerProof(hash, nonce, said.Store),
+		"the server does not prove to know the key: %d %s %v", a.status, a.body, err)
 	for what, path := range map[string]string{
 		"a wrong proof":        ask(protocol.KeyID(hash), nonce, protocol.ServerProof(hash, nonce, said.Store)),
 		"another nonce":        ask(protocol.KeyID(hash), rand.Text(), protocol.ClientProof(hash, nonce)),

@@ -174,14 +174,11 @@ func TestThousandDaemons(t *testing.T) {
 	}
 	// Everybody was let in, waits, or was sent away: half of atOnce, for all daemons are one user's.
 	for end := time.Now().Add(10 * time.Minute); slow.back.Load() < daemons-queue-atOnce/2; {
-		if time.Now().After(end) {
-			t.Fatalf("%d are being stored, %d were sent away", slow.puts.Load(), slow.back.Load())
-		}
+		kit.Require(t, !time.Now().After(end), "%d are being stored, %d were sent away", slow.puts.Load(), slow.back.Load())
 		<-time.After(10 * time.Millisecond)
 	}
-	if n := slow.most.Load(); n > atOnce/2 {
-		t.Errorf("%d requests of one user are in memory, %d may be", n, atOnce/2)
-	}
+	n := slow.most.Load()
+	kit.Check(t, n <= atOnce/2, "%d requests of one user are in memory, %d may be", n, atOnce/2)
 	r.send("GET", "/api/sessions", "", http.StatusOK)
 	close(slow.let)
 	wg.Wait()
@@ -213,9 +210,7 @@ func TestSlowBodyOutlivesKey(t *testing.T) {
 			res.Body.Close()
 			status <- res.StatusCode
 		}()
-		if _, err := io.WriteString(out, body[:5]); err != nil { // taken by the client
-			t.Fatal(err)
-		}
+		kit.Try(io.WriteString(out, body[:5])).Must(t) // taken by the client
 		owner.check(waitBusy(owner))
 		owner.send("DELETE", "/api/keys/"+name+"%27s%20key", "", 200)
 		go func() {
@@ -282,9 +277,8 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			took := int(after.TotalAlloc - before.TotalAlloc)
 			t.Logf("%s, %s: %d bytes, %d MiB allocated", when, query, w.bytes, took>>20)
-			if took > most.allocated && !racing() || w.bytes < most.bytes || w.code > http.StatusOK {
-				t.Errorf("%s, %s: answers %d with %d bytes and allocates %d MiB", when, query, w.code, w.bytes, took>>20)
-			}
+			kit.Check(t, (took <= most.allocated || racing()) && w.bytes >= most.bytes && w.code <= http.StatusOK,
+				"%s, %s: answers %d with %d bytes and allocates %d MiB", when, query, w.code, w.bytes, took>>20)
 		}
 		var page struct {
 			Entries []struct {
@@ -294,9 +288,9 @@ func TestHugeLineTakesFewCopies(t *testing.T) {
 			} `json:"entries"`
 		}
 		r.getJSON("/api/sessions/s/entries?most="+strconv.Itoa(len(huge)-1), &page)
-		if e := page.Entries; len(e) != 3 || e[0].Record == nil || e[1].Record != nil || e[1].Bytes != len(huge) || e[2].Record == nil {
-			t.Errorf("%s: entries of at most one byte less than the longest: %d, %+v", when, len(e), e)
-		}
+		e := page.Entries
+		kit.Check(t, len(e) == 3 && e[0].Record != nil && e[1].Record == nil && e[1].Bytes == len(huge) && e[2].Record != nil,
+			"%s: entries of at most one byte less than the longest: %d, %+v", when, len(e), e)
 		kit.Try(r.store.Seal(context.Background(), time.Now().Add(time.Hour))).Must(t)
 	}
 }

@@ -83,9 +83,8 @@ func TestMask(t *testing.T) {
 		strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n")
 	kit.Has(t, "the token is", string(ann.get("/api/search?q=github").body), "aaaabbbb")
 	notes := string(ann.get("/api/maskings").body)
-	if strings.Count(notes, "session_id") != 1 || !strings.Contains(notes, `"by":"ann"`) || !strings.Contains(notes, `"files":2`) {
-		t.Errorf("noted %s", notes)
-	}
+	kit.Check(t, strings.Count(notes, "session_id") == 1 && strings.Contains(notes, `"by":"ann"`) &&
+		strings.Contains(notes, `"files":2`), "noted %s", notes)
 	notes = string(bob.get("/api/maskings").body)
 	kit.Check(t, !strings.Contains(notes, "session_id"), "bob sees %s", notes)
 	_, now := owner.audit()

@@ -112,9 +112,8 @@ func TestBasePath(t *testing.T) {
 	} {
 		r.send("GET", path, "", want)
 	}
-	if a := r.get("/some/base"); a.status != 200 || string(a.body) != "page /" { // redirected
-		t.Errorf("the base itself: %d %q", a.status, a.body)
-	}
+	a := r.get("/some/base")
+	kit.Check(t, a.status == 200 && string(a.body) == "page /", "the base itself: %d %q", a.status, a.body) // redirected
 	got := string(r.get("/some/base/a%2Fb").body)
 	kit.Check(t, got == "page /a/b", "%q", got)
 	link := decode[struct{ URL string }](t, r.send("POST", "/some/base/api/tickets", `{}`, 201)).URL

@@ -117,9 +117,8 @@ func TestShare(t *testing.T) {
 	bob.send("DELETE", "/api/sessions/one", "", http.StatusForbidden)
 	for who, want := range map[*rig]int{ann: 2, bob: 1, eve: 1, owner: 2} {
 		var a struct{ Shares []any }
-		if who.getJSON("/api/shares", &a); len(a.Shares) != want {
-			t.Errorf("%d shares are listed, want %d", len(a.Shares), want)
-		}
+		who.getJSON("/api/shares", &a)
+		kit.Check(t, len(a.Shares) == want, "%d shares are listed, want %d", len(a.Shares), want)
 	}
 	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, 200)
 	ann.send("DELETE", "/api/shares", `{"with":"bob","project":"ph"}`, http.StatusNotFound)
@@ -139,12 +138,10 @@ func TestRoles(t *testing.T) {
 		r.send("DELETE", "/api/keys/test", "", http.StatusNotFound)
 		r.send("POST", "/api/keys/test/rotate", `{}`, http.StatusNotFound)
 		var a struct{ Keys []struct{ User string } }
-		if r.getJSON("/api/keys", &a); len(a.Keys) != 1 {
-			t.Errorf("keys listed: %+v", a.Keys)
-		}
-		if r.getJSON("/api/keys?user=owner", &a); len(a.Keys) != 0 {
-			t.Errorf("another one's keys: %+v", a.Keys)
-		}
+		r.getJSON("/api/keys", &a)
+		kit.Check(t, len(a.Keys) == 1, "keys listed: %+v", a.Keys)
+		r.getJSON("/api/keys?user=owner", &a)
+		kit.Check(t, len(a.Keys) == 0, "another one's keys: %+v", a.Keys)
 	}
 	owner.send("PATCH", "/api/users/owner", `{"role":"member"}`, http.StatusConflict)
 	owner.send("PATCH", "/api/users/owner", `{"disabled":true}`, http.StatusConflict)

@@ -67,9 +67,8 @@ func TestListingFacts(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 1)}.body("s"))
 	var l listing
 	r.getJSON("/api/sessions?limit=1", &l)
-	if s := l.Sessions[0]; s.Machine != "m1" || s.Lines != 1 || s.Bytes != 10 || s.Path != "p/s.jsonl" || s.Cwd != "/w" {
-		t.Errorf("%+v", s)
-	}
+	s := l.Sessions[0]
+	kit.Check(t, s.Machine == "m1" && s.Lines == 1 && s.Bytes == 10 && s.Path == "p/s.jsonl" && s.Cwd == "/w", "%+v", s)
 	for _, q := range []string{"?after=x", "?after=1-2", "?order=recent&after=1", "?limit=0", "?limit=x"} {
 		r.send("GET", "/api/sessions"+q, "", 400)
 	}
@@ -92,10 +91,8 @@ func TestSessionAnswer(t *testing.T) {
 		EpochList []struct{ Epoch string } `json:"epoch_list"`
 	}
 	r.getJSON("/api/sessions/"+url.PathEscape(id), &s)
-	if s.SessionID != id || s.Generation != 1 || s.Lines != 2 || len(s.Generations) != 2 || s.Generations[1].RewoundTo != 2 ||
-		s.Generations[0].EndLine != 3 || len(s.EpochList) != 1 {
-		t.Errorf("%+v", s)
-	}
+	kit.Check(t, s.SessionID == id && s.Generation == 1 && s.Lines == 2 && len(s.Generations) == 2 &&
+		s.Generations[1].RewoundTo == 2 && s.Generations[0].EndLine == 3 && len(s.EpochList) == 1, "%+v", s)
 }
 
 func TestEntries(t *testing.T) {
@@ -223,9 +220,8 @@ func TestImplausibleTimes(t *testing.T) {
 	var s struct {
 		Summary struct{ Started, Ended *string }
 	}
-	if r.getJSON("/api/sessions/s", &s); s.Summary.Started != nil || s.Summary.Ended != nil {
-		t.Errorf("summary %+v, want no times", s.Summary)
-	}
+	r.getJSON("/api/sessions/s", &s)
+	kit.Check(t, s.Summary.Started == nil && s.Summary.Ended == nil, "summary %+v, want no times", s.Summary)
 	for _, at := range []time.Time{time.Date(10000, 1, 1, 9, 0, 0, 0, time.UTC), time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)} {
 		for _, set := range []string{"facts SET started = ?, ended = ?", "answers SET time = ?"} {
 			args := []any{at.UnixMicro(), at.UnixMicro()}[:strings.Count(set, "?")]
@@ -276,8 +272,8 @@ func TestPageCost(t *testing.T) {
 		var d digest
 		err := json.Unmarshal(res.Body.Bytes(), &d)
 		kit.Require(t, err == nil && res.Code == http.StatusOK, "%q: %d %s", query, res.Code, res.Body)
-		if got := counting.lines.Load(); got != want || (len(d.Generations) > 0) != (query == "") {
-			t.Errorf("%q: %d lines read, want %d; %d generations", query, got, want, len(d.Generations))
-		}
+		got := counting.lines.Load()
+		kit.Check(t, got == want && (len(d.Generations) > 0) == (query == ""),
+			"%q: %d lines read, want %d; %d generations", query, got, want, len(d.Generations))
 	}
 }

@@ -95,9 +95,8 @@ func TestTimeline(t *testing.T) {
 		"6 tool /home/kim/shop/cart.go 60s true", "8 error Exit code 1 cart.go:3: undefined: total 60s true", "10 tool /home/kim/shop/cart.go 60s true",
 		"12 tool go test ./cart 60s true", "14 tool git commit -m total 60s true", "15 prompt now the docs 0s false", "17 tool /home/kim/shop/docs/mycart.go 60s true",
 	}
-	if got := read(""); !slices.Equal(got, want) {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
-	}
+	got := read("")
+	kit.Check(t, slices.Equal(got, want), "got\n%s", strings.Join(got, "\n"))
 	kit.Equal(t, "prompts are", read("&kind=prompt,checkpoint"), []string{want[0], want[8]})
 	for path, status := range map[string]int{"s/timeline?kind=x": 400, "s/timeline?after=x": 400, "other/timeline": 404} {
 		r.send("GET", "/api/sessions/"+path, "", status)
@@ -111,9 +110,8 @@ func TestExport(t *testing.T) {
 	r.post(encode(t, name, "{\"a\":1}\n\n not json\n"))
 	path := "/api/sessions/a%22b%2F%C3%BC;x/export"
 	a := r.get(path)
-	if string(a.body) != "{\"a\":1}\n\n not json\n" || a.header.Get("Content-Disposition") != `attachment; filename="a_b___x.jsonl"` {
-		t.Errorf("%q %v", a.body, a.header)
-	}
+	kit.Check(t, string(a.body) == "{\"a\":1}\n\n not json\n" &&
+		a.header.Get("Content-Disposition") == `attachment; filename="a_b___x.jsonl"`, "%q %v", a.body, a.header)
 	doc := decode[struct {
 		Entries []struct{ Kind string }
 	}](t, r.get(path+"?format=json"))
@@ -198,14 +196,11 @@ func TestShadowing(t *testing.T) {
 		}
 		for name, r := range map[string]*rig{"ann": ann, "bob": bob} {
 			own, named, me := r.get(path), owner.get(withQuery(path, "user="+name)), r.get(withQuery(path, "user=@me"))
-			if own.status != 200 || string(own.body) != string(named.body) || string(own.body) != string(me.body) {
-				t.Errorf("%s of %s: own %d %s\nnamed %d %s\n@me %d %s", path, name, own.status, own.body, named.status, named.body,
-					me.status, me.body)
-			}
+			kit.Check(t, own.status == 200 && string(own.body) == string(named.body) && string(own.body) == string(me.body),
+				"%s of %s: own %d %s\nnamed %d %s\n@me %d %s", path, name, own.status, own.body, named.status, named.body, me.status, me.body)
 			other := map[string]string{"ann": "bob", "bob": "ann"}[name]
-			if strings.Contains(string(own.body), " "+other) || strings.Contains(string(own.body), `"`+other+`"`) {
-				t.Errorf("%s of %s has something of %s: %s", path, name, other, own.body)
-			}
+			kit.Check(t, !strings.Contains(string(own.body), " "+other) && !strings.Contains(string(own.body), `"`+other+`"`),
+				"%s of %s has something of %s: %s", path, name, other, own.body)
 			a := r.get(withQuery(path, "user="+other))
 			kit.Check(t, !strings.Contains(string(a.body), other) || a.status != 200, "%s shows %s what is %s's: %s", path,
 				name, other, a.body)
@@ -234,9 +229,8 @@ func TestShadowedChanges(t *testing.T) {
 	kit.Has(t, "forgotten", string(gone.body), `"user":"bob"`)
 	kit.Equal(t, "ann has", ann.sessionsOf(""), "ann:s ann:s/agent-1")
 	kit.Equal(t, "bob has", bob.sessionsOf(""), "")
-	if a := owner.get("/api/sessions/s/raw"); a.status != 200 || !strings.Contains(string(a.body), "by ann") {
-		t.Errorf("the only one left: %d %s", a.status, a.body)
-	}
+	a = owner.get("/api/sessions/s/raw")
+	kit.Check(t, a.status == 200 && strings.Contains(string(a.body), "by ann"), "the only one left: %d %s", a.status, a.body)
 	bob.post(piece{lines: objects("a", 0, 1)}.body("t")) // others of his are stored
 	owner.send("DELETE", "/api/sessions/s", "", 200)     // there is only one
 }
@@ -252,7 +246,6 @@ func TestSharedShadow(t *testing.T) {
 		eve.send("GET", path, "", http.StatusConflict)
 	}
 	ann.send("DELETE", "/api/shares", `{"with":"eve","project":"ph"}`, 200)
-	if a := eve.get("/api/sessions/s/raw"); a.status != 200 || !strings.Contains(string(a.body), "by bob") {
-		t.Errorf("only bob shares: %d %s", a.status, a.body)
-	}
+	a := eve.get("/api/sessions/s/raw")
+	kit.Check(t, a.status == 200 && strings.Contains(string(a.body), "by bob"), "only bob shares: %d %s", a.status, a.body)
 }

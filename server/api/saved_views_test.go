@@ -43,9 +43,8 @@ func TestSavedViews(t *testing.T) {
 		ann.send("PUT", path(name), body, http.StatusBadRequest)
 	}
 	views := saved(ann, "?zone=%2B02:00")
-	if len(views) != 4 || !strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") || !strings.HasSuffix(views["Words"].URL, "/search?q=cargo+kind%3Aprompt%2Canswer") {
-		t.Fatalf("%+v", views)
-	}
+	kit.Require(t, len(views) == 4 && strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") &&
+		strings.HasSuffix(views["Words"].URL, "/search?q=cargo+kind%3Aprompt%2Canswer"), "%+v", views)
 	if got := string(ann.get(views["Anchors / ü"].API).body); !strings.Contains(got, `"anchor"`) || strings.Contains(got, "cargo") {
 		t.Errorf("%s answers %s", views["Anchors / ü"].API, got)
 	}
@@ -88,13 +87,10 @@ func TestShareLinks(t *testing.T) {
 
 	const path = "/api/sessions/anns/share-links"
 	link := decode[shareLink](t, ann.send("POST", path, `{}`, http.StatusCreated))
-	if in := time.Until(link.Until); link.SessionID != "anns" || link.By != "ann" || in < 6*24*time.Hour || in > 7*24*time.Hour {
-		t.Errorf("%+v", link)
-	}
+	in := time.Until(link.Until)
+	kit.Check(t, link.SessionID == "anns" && link.By == "ann" && in >= 6*24*time.Hour && in <= 7*24*time.Hour, "%+v", link)
 	_, secret, found := strings.Cut(link.URL, "/s/")
-	if !found || len(secret) < 26 { // of 32 letters each: at least 130 bits
-		t.Errorf("address %q", link.URL)
-	}
+	kit.Check(t, found && len(secret) >= 26, "address %q", link.URL) // of 32 letters each: at least 130 bits
 	for _, bad := range []string{"0d", "366d", "-1h", "30s", "week", "d"} {
 		ann.send("POST", path, `{"expires":"`+bad+`"}`, http.StatusBadRequest)
 	}
@@ -111,9 +107,8 @@ func TestShareLinks(t *testing.T) {
 		for _, l := range list.Links {
 			got = append(got, l.ID)
 		}
-		if a.status != http.StatusOK || len(got) != len(want) || len(got) > 0 && got[0] != want[0] || strings.Contains(string(a.body), secret) {
-			t.Errorf("%d %s, want links %v", a.status, a.body, want)
-		}
+		kit.Check(t, a.status == http.StatusOK && len(got) == len(want) && (len(got) == 0 || got[0] == want[0]) &&
+			!strings.Contains(string(a.body), secret), "%d %s, want links %v", a.status, a.body, want)
 	}
 	lists(ann, "", boss.ID, link.ID)
 	lists(owner, "?session=anns", boss.ID, link.ID)
@@ -214,17 +209,15 @@ func TestRetentionOfASession(t *testing.T) {
 		t.Errorf("on hold: %+v", got)
 	}
 	got := of("waits")
-	if got.DueAt == nil || time.Until(*got.DueAt) < 239*time.Hour || got.DueRule != "drop sessions not active for 10 days" || got.Lines != 0 {
-		t.Errorf("waiting: %+v", got)
-	}
+	kit.Check(t, got.DueAt != nil && time.Until(*got.DueAt) >= 239*time.Hour &&
+		got.DueRule == "drop sessions not active for 10 days" && got.Lines == 0, "waiting: %+v", got)
 	hold("waits")
 	at := time.Now().Add(480 * time.Hour).Truncate(time.Microsecond)
 	_, err = r.store.Retire(t.Context(), server.RetireOptions{By: "owner", Now: at})
 	r.check(err)
 	got = of("gone")
-	if got.RetiredAt == nil || !got.RetiredAt.Equal(at) || got.Lines != 2 || got.Rule != "drop sessions not active for 10 days" || got.DueAt != nil || got.Kept != "" {
-		t.Errorf("dropped: %+v", got)
-	}
+	kit.Check(t, got.RetiredAt != nil && got.RetiredAt.Equal(at) && got.Lines == 2 &&
+		got.Rule == "drop sessions not active for 10 days" && got.DueAt == nil && got.Kept == "", "dropped: %+v", got)
 	for path, want := range map[string]int{"digest": 200, "entries": 200, "raw": 409} {
 		a := r.get("/api/sessions/gone/" + path)
 		kit.Check(t, a.status == want && (path != "raw" || strings.Contains(string(a.body), "retired by policy")),

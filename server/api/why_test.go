@@ -116,13 +116,13 @@ func TestWhyClone(t *testing.T) {
 	ann.post(strings.Replace(in("there", "clone"), line, "func taxes(c Cart) int {", 1))
 	owner.waitDerived()
 	question := asking(t, "cart.go", "func taxes(c Cart) int {")
-	if got := string(ann.send("POST", "/api/why", question, 200).body); !strings.Contains(got, `"there"`) || strings.Contains(got, `"by_path":true`) {
-		t.Errorf("a clone's session is of another repository: %s", got)
-	}
+	got := string(ann.send("POST", "/api/why", question, 200).body)
+	kit.Check(t, strings.Contains(got, `"there"`) && !strings.Contains(got, `"by_path":true`),
+		"a clone's session is of another repository: %s", got)
 	ann.send("POST", "/api/shares", `{"with":"bob","project":"clone"}`, 201)
-	if got := string(bob.send("POST", "/api/why", question, 200).body); !strings.Contains(got, `"there"`) || !strings.Contains(got, `"by_path":true`) {
-		t.Errorf("bob learns of a project that is not shared: %s", got)
-	}
+	got = string(bob.send("POST", "/api/why", question, 200).body)
+	kit.Check(t, strings.Contains(got, `"there"`) && strings.Contains(got, `"by_path":true`),
+		"bob learns of a project that is not shared: %s", got)
 }
 
 // TestWhyAgent names the session that an agent worked for, and the prompt at that time.

@@ -59,8 +59,7 @@ func TestArtifacts(t *testing.T) {
 	}, func(ScanProgress) {})
 	must(err)
 	want := []string{"attachment dirty.txt", "attachment windows.txt", "checkpoint dirty", "document notes.md, version 1"}
-	if slices.Sort(found); !slices.Equal(found, want) {
-		t.Errorf("found %q, want %q", found, want)
-	}
+	slices.Sort(found)
+	kit.Check(t, slices.Equal(found, want), "found %q, want %q", found, want)
 	kit.Check(t, read.Streams == 1 && read.Lines == 1 && read.Files == 6 && read.Skipped == 0, "read %+v", read)
 }

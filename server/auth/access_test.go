@@ -101,8 +101,6 @@ func TestSecure(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = peer
 		r.Header.Set("X-Forwarded-Proto", "https")
-		if a.Secure(r) != want {
-			t.Errorf("from %s: %v", peer, !want)
-		}
+		kit.Check(t, a.Secure(r) == want, "from %s: %v", peer, !want)
 	}
 }

@@ -209,10 +209,9 @@ func TestUndated(t *testing.T) {
 		}
 		got[h.Session.SessionID][h.Line] = h.Time.Sub(noon)
 	}
-	if imported := got["imported"]; len(imported) != 3 || imported[0] != -time.Hour || imported[1] != -time.Hour ||
-		imported[3] != -time.Hour {
-		t.Errorf("of an imported transcript: %v", imported)
-	}
+	imported := got["imported"]
+	kit.Check(t, len(imported) == 3 && imported[0] == -time.Hour && imported[1] == -time.Hour && imported[3] == -time.Hour,
+		"of an imported transcript: %v", imported)
 	for _, name := range []string{"ahead", "bare"} {
 		x := got[name]
 		kit.Check(t, len(x) == 1 && x[0] == 0, "of %s: %v", name, x)

@@ -213,9 +213,8 @@ func TestQuestionsOfOne(t *testing.T) {
 			code, _ = s.ask(t.Context(), s.eve, "GET", path, "")
 			kit.Check(t, code == 200, "after the others were given up: %d", code)
 			gate.ended(t)
-			if want := limit.PerUser(); int64(gate.most) > want {
-				t.Errorf("%d questions of one user were asked at once, want at most %d", gate.most, want)
-			}
+			want := limit.PerUser()
+			kit.Check(t, int64(gate.most) <= want, "%d questions of one user were asked at once, want at most %d", gate.most, want)
 		})
 	}
 }

@@ -108,9 +108,8 @@ func TestIntakeBounds(t *testing.T) {
 		p.Leave()
 	}
 	names := []string{<-in, <-in}
-	if slices.Sort(names); !slices.Equal(names, []string{"one", "two"}) {
-		t.Errorf("let in: %q", names)
-	}
+	slices.Sort(names)
+	kit.Check(t, slices.Equal(names, []string{"one", "two"}), "let in: %q", names)
 }
 
 // TestSlotsPerUser: one user never has them all, and gives back what it had.
@@ -136,9 +135,7 @@ func TestSlotsPerUser(t *testing.T) {
 	for _, release := range held {
 		release()
 	}
-	if s.Busy() != 0 || len(s.users) != 0 {
-		t.Errorf("%d are still taken, %d keys remembered", s.Busy(), len(s.users))
-	}
+	kit.Check(t, s.Busy() == 0 && len(s.users) == 0, "%d are still taken, %d keys remembered", s.Busy(), len(s.users))
 }
 
 // TestRates: a user has so many requests a minute, others are not concerned, and memory is given back.

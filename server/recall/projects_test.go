@@ -49,8 +49,7 @@ func TestRepositories(t *testing.T) {
 	got := ProjectsOf(groups).List
 	kit.Require(t, len(got) == len(want), "%d projects, want %d: %+v", len(got), len(want), got)
 	for i, p := range got {
-		if w := want[i]; p.Key != w.Key || p.Name != w.Name || p.Sessions != w.Sessions {
-			t.Errorf("project %d is %+v, want %+v", i, p, w)
-		}
+		w := want[i]
+		kit.Check(t, p.Key == w.Key && p.Name == w.Name && p.Sessions == w.Sessions, "project %d is %+v, want %+v", i, p, w)
 	}
 }

@@ -42,9 +42,9 @@ func TestBackupCold(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "restored.db")
 		kit.Must(t, sqlite.Restore(t.Context(), path, bytes.NewReader(copied.Bytes()), false, blocks))
 		back := openAt(t, path)
-		if got := dump(t, openSession(t, back, "s"), 0); !slices.Equal(got, listed(all)) || blobContent(t, back, sum) != "content" {
-			t.Errorf("in %s: %d lines can be read", place, len(got))
-		}
+		got := dump(t, openSession(t, back, "s"), 0)
+		kit.Check(t, slices.Equal(got, listed(all)) && blobContent(t, back, sum) == "content",
+			"in %s: %d lines can be read", place, len(got))
 		kit.Try(back.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 		kit.Must(t, back.Sweep(t.Context()))
 		found := audited(t, back)

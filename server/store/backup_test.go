@@ -33,9 +33,7 @@ func backup(t *testing.T, s *sqlite.Store) []byte {
 		kit.Check(t, d >= done && d <= n, "%d of %d comes after %d", d, n, done)
 		done, total = d, n
 	}))
-	if done != total || done != int64(out.Len()) {
-		t.Errorf("%d bytes, but told %d of %d", out.Len(), done, total)
-	}
+	kit.Check(t, done == total && done == int64(out.Len()), "%d bytes, but told %d of %d", out.Len(), done, total)
 	return out.Bytes()
 }
 
@@ -76,9 +74,8 @@ func TestBackup(t *testing.T) {
 		r := openAt(t, path)
 		kit.Should(t, r.Check(t.Context(), func(problem string) { t.Error(problem) }))
 		got := dump(t, openSession(t, r, "s"), 0)
-		if meddled := got[0] == "0:object:meddled"; len(got) != 300 || meddled != (i > 0) {
-			t.Errorf("copy %d has %d lines of 300, meddled with %v", i, len(got), meddled)
-		}
+		meddled := got[0] == "0:object:meddled"
+		kit.Check(t, len(got) == 300 && meddled == (i > 0), "copy %d has %d lines of 300, meddled with %v", i, len(got), meddled)
 		for _, name := range []string{"w0", "w1"} {
 			snap, err := r.Open(t.Context(), server.Ref{SessionID: name})
 			if errors.Is(err, server.ErrNotFound) {

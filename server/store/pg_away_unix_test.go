@@ -110,9 +110,7 @@ func TestPostgresAway(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if later.Load() < 20 {
-		t.Errorf("%d calls with a key say that they may be made later", later.Load())
-	}
+	kit.Check(t, later.Load() >= 20, "%d calls with a key say that they may be made later", later.Load())
 	kit.Must(t, cluster.Start())
 	for _, call := range [][2]string{{"GET", "/api/sessions"}, {"GET", "/api/sessions/s"}, {"POST", "/api/conversations"}} {
 		if status, _ := ask(ctx, whole, call, key); status != http.StatusOK {

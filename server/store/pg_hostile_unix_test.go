@@ -33,9 +33,9 @@ func TestPostgresNames(t *testing.T) {
 		snap, err := s.Open(t.Context(), server.Ref{SessionID: n, Machine: &n, Epoch: n})
 		kit.Require(t, err == nil, "%.20q: %v", n, err)
 		kit.Equal(t, fmt.Sprintf("%.20q has", n), dump(t, snap, 0), []string{"0:object:" + raw, "1:object:" + raw})
-		if got := snap.Session(); !utf8.ValidString(got.SessionID+got.Cwd) || strings.Contains(got.SessionID+got.Cwd, "\x00") {
-			t.Errorf("shown as %q", got.SessionID)
-		}
+		got := snap.Session()
+		kit.Check(t, utf8.ValidString(got.SessionID+got.Cwd) && !strings.Contains(got.SessionID+got.Cwd, "\x00"),
+			"shown as %q", got.SessionID)
 		kit.Should(t, snap.Close())
 	}
 }

@@ -63,9 +63,7 @@ func TestPooledURLs(t *testing.T) {
 		"postgres://u:sesame@h/db?pool_mode=statement":   "transaction or session",
 	} {
 		_, err := store.Open(t.Context(), url)
-		if !errors.Is(err, store.ErrBadURL) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "sesame") ||
-			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", url, err)
-		}
+		kit.Check(t, errors.Is(err, store.ErrBadURL) && strings.Contains(err.Error(), says) &&
+			!strings.Contains(err.Error(), "sesame") && !strings.Contains(err.Error(), "\n"), "%s: %v", url, err)
 	}
 }

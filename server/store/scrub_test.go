@@ -59,9 +59,7 @@ func TestScrub(t *testing.T) {
 		put(t, st, batch("s", object(int64(i), `{}`)))
 	}
 	put(t, st, batch("clean", object(0, prompt)))
-	if _, err := st.Forget(t.Context(), all, "clean", 0, start); err != nil { // no page of it is left
-		t.Fatal(err)
-	}
+	kit.Try(st.Forget(t.Context(), all, "clean", 0, start)).Must(t) // no page of it is left
 	put(t, st, batch("s", object(3, prompt)))
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Texts: said(object(3, prompt), start),

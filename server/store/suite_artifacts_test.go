@@ -138,9 +138,8 @@ func (s suite) artifactsFirst(t *testing.T) {
 	b.Owner, b.Head.Epoch, b.Head.Cwd = 1, "e", "/elsewhere"
 	put(t, st, b)
 	found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
-	if err != nil || len(found.List) != 1 || found.List[0].Project != "shop" || found.List[0].Cwd != "/elsewhere" {
-		t.Fatalf("%+v, %v", found, err)
-	}
+	kit.Require(t, err == nil && len(found.List) == 1 && found.List[0].Project == "shop" && found.List[0].Cwd == "/elsewhere",
+		"%+v, %v", found, err)
 	kit.Gives(t, "streams are to be derived", int64(1))(st.Lag(t.Context()))
 	putDocuments(t, st, 1, "s", "e", version("a", 2, server.Modified, "y"))
 	after := kit.Try(st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})).Must(t)

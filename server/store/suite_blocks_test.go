@@ -90,9 +90,8 @@ func (s suite) blocks(t *testing.T) {
 			})
 			want := all[span.From:min(span.To, 700)]
 			n, notes, countErr := snap.Count(t.Context(), span)
-			if !slices.Equal(listed(got), listed(want)) || int(n) != len(want) || notes != 0 || err != nil || countErr != nil {
-				t.Errorf("%s: %v has %d lines, counted %d and %d: %v, %v", when, span, len(got), n, notes, err, countErr)
-			}
+			kit.Check(t, slices.Equal(listed(got), listed(want)) && int(n) == len(want) && notes == 0 && err == nil &&
+				countErr == nil, "%s: %v has %d lines, counted %d and %d: %v, %v", when, span, len(got), n, notes, err, countErr)
 		}
 		kit.Equal(t, when+": bytes are counted", snap.Session().Bytes, size(all))
 	}
@@ -317,8 +316,8 @@ func (s suite) sealSteps(t *testing.T) {
 		}
 		failing = ""
 		seal(t, st, endOfTime)
-		if got := dumpOf(t, st, name); !slices.Equal(got, listed(lines)) || s.query(t, st, `SELECT count(*) FROM lines`) > 0 {
-			t.Errorf("after %q failed and packing went on %d lines are there", step, len(got))
-		}
+		got := dumpOf(t, st, name)
+		kit.Check(t, slices.Equal(got, listed(lines)) && s.query(t, st, `SELECT count(*) FROM lines`) <= 0,
+			"after %q failed and packing went on %d lines are there", step, len(got))
 	}
 }

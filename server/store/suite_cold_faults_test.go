@@ -94,9 +94,7 @@ func (s suite) coldDown(t *testing.T) {
 	st = s.reopen(t, st)
 	away := dir + ".away"
 	kit.Must(t, os.Rename(dir, away))
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file in its place: nothing works
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(dir, nil, 0o600)) // a file in its place: nothing works
 	put(t, st, batch("new", object(0, "{}")))
 	kit.Equal(t, "a new line can't be read", len(dumpOf(t, st, "new")), 1)
 	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
@@ -165,9 +163,8 @@ func (s suite) coldDamage(t *testing.T) {
 		st = s.reopen(t, st)
 		kit.Must(t, hurt(inFolder(t, dir)[0]))
 		found := audited(t, st)
-		if len(found) == 0 || !strings.HasPrefix(found[0], "s: lines 1 to ") || !strings.HasSuffix(found[len(found)-1], " to 300 are damaged") {
-			t.Errorf("%s: found %q", name, found)
-		}
+		kit.Check(t, len(found) != 0 && strings.HasPrefix(found[0], "s: lines 1 to ") &&
+			strings.HasSuffix(found[len(found)-1], " to 300 are damaged"), "%s: found %q", name, found)
 		put(t, st, batch("s", all...)) // sent again
 		kit.Equal(t, name+": sent again lines can be read", dump(t, openSession(t, st, "s"), 0), listed(all))
 		s.sentAgain(t, st, all)
@@ -180,9 +177,9 @@ func (s suite) sentAgain(t *testing.T, st full, all []server.Line) {
 	opened(t, st, "s", func(snap server.Snapshot) {
 		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 7, string(all[7].Raw))}})
 	})
-	if got := dumpOf(t, st, "s"); strings.Contains(strings.Join(got, "\n"), needle) || len(got) != len(all) {
-		t.Errorf("%d lines, and the masked one can be read", len(got))
-	}
+	got := dumpOf(t, st, "s")
+	kit.Check(t, !strings.Contains(strings.Join(got, "\n"), needle) && len(got) == len(all),
+		"%d lines, and the masked one can be read", len(got))
 	put(t, st, generationOf("s", 1, 290, server.Writer{}, prose(290, 10, 100)...))
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: time.Hour})
 	kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})).Must(t)
@@ -241,9 +238,9 @@ func (s suite) coldMeanwhile(t *testing.T) {
 	}
 	s.age(t, st)
 	kit.Must(t, st.Sweep(t.Context()))
-	if n := s.query(t, st, `SELECT count(*) FROM cold_objects`); int(n) != len(inFolder(t, dir)) || len(audited(t, st)) > 0 {
-		t.Errorf("%d objects are noted, %d are there", n, len(inFolder(t, dir)))
-	}
+	n := s.query(t, st, `SELECT count(*) FROM cold_objects`)
+	kit.Check(t, int(n) == len(inFolder(t, dir)) && len(audited(t, st)) == 0,
+		"%d objects are noted, %d are there", n, len(inFolder(t, dir)))
 }
 
 // age makes all objects old: what a process that died left behind is removed then.

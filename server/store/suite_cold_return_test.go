@@ -39,15 +39,12 @@ func (s suite) coldReturn(t *testing.T) {
 	kit.Check(t, err == nil && none == (server.Returned{}) && s.local(t, st) == 0,
 		"of a time without lines %+v came back: %v", none, err)
 	some, err := back(start.Add(time.Minute), endOfTime)
-	if err != nil || some.Objects != 1 || s.local(t, st) != some.Bytes || len(inFolder(t, dir)) != len(had)-1 {
-		t.Errorf("of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
-	}
+	kit.Check(t, err == nil && some.Objects == 1 && s.local(t, st) == some.Bytes && len(inFolder(t, dir)) == len(had)-1,
+		"of the later session %+v came back, %d bytes are in the database: %v", some, s.local(t, st), err)
 	left.Store(2)
 	kit.Err(t, "interrupted", errStep)(back(start, endOfTime))
 	left.Store(-1)
-	if err := st.Sweep(t.Context()); err != nil { // which a return that is not interrupted does at its end
-		t.Fatal(err)
-	}
+	kit.Must(t, st.Sweep(t.Context())) // which a return that is not interrupted does at its end
 	kit.Equal(t, fmt.Sprint("lines that can be read after an interruption, of ", len(all)), dumpOf(t, st, "s"),
 		listed(all))
 	there := inFolder(t, dir)
@@ -62,9 +59,8 @@ func (s suite) coldReturn(t *testing.T) {
 	kit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(there[0]), 0o700), os.WriteFile(there[0], lost, 0o600)))
 	st = s.reopen(t, st) // who found it lost remembers that for a while
 	done, err := back(start, endOfTime)
-	if err != nil || done.Damaged != 0 || done.Objects != 1 || len(inFolder(t, dir)) != 0 || s.local(t, st) != moved.Bytes {
-		t.Errorf("at last %+v came back, %d objects are there: %v", done, len(inFolder(t, dir)), err)
-	}
+	kit.Check(t, err == nil && done.Damaged == 0 && done.Objects == 1 && len(inFolder(t, dir)) == 0 &&
+		s.local(t, st) == moved.Bytes, "at last %+v came back, %d objects are there: %v", done, len(inFolder(t, dir)), err)
 	kit.Equal(t, fmt.Sprint("lines can be read, want ", len(all)), dumpOf(t, st, "s"), listed(all))
 	again := cool(t, st)
 	kit.Check(t, again == moved && s.local(t, st) == 0, "moved again: %+v, before %+v", again, moved)
@@ -87,7 +83,6 @@ func (s suite) coldSealed(t *testing.T) {
 	for range 2 {
 		kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
 	}
-	if left := s.local(t, st); left != 0 || packed != 1 {
-		t.Errorf("%d blocks were packed meanwhile; %d bytes stay in the database", packed, left)
-	}
+	left := s.local(t, st)
+	kit.Check(t, left == 0 && packed == 1, "%d blocks were packed meanwhile; %d bytes stay in the database", packed, left)
 }

@@ -132,15 +132,14 @@ func (s suite) cold(t *testing.T) {
 	put(t, st, batch("other", prose(0, 9, 500)...))
 	done := cool(t, st)
 	before := inFolder(t, dir)
-	if s.local(t, st) != 0 || done.Objects < 2 || int(done.Objects) != len(before) {
-		t.Fatalf("%+v were moved, %d files are there, and %d bytes are in the database", done, len(before), s.local(t, st))
-	}
+	kit.Require(t, s.local(t, st) == 0 && done.Objects >= 2 && int(done.Objects) == len(before),
+		"%+v were moved, %d files are there, and %d bytes are in the database", done, len(before), s.local(t, st))
 	kit.Equal(t, "moved again", cool(t, st).Objects, 0)
 	st = s.reopen(t, st) // it remembers its location, and has an empty cache
 	kit.Equal(t, fmt.Sprint("lines can be read, want ", len(all)), dumpOf(t, st, "s"), listed(all))
-	if is, err := st.Cold(t.Context()); err != nil || is.Objects != done.Objects || is.Pending != 0 || is.Err != nil {
-		t.Errorf("cold storage is said to have %+v, %v", is, err)
-	}
+	is, err := st.Cold(t.Context())
+	kit.Check(t, err == nil && is.Objects == done.Objects && is.Pending == 0 && is.Err == nil,
+		"cold storage is said to have %+v, %v", is, err)
 
 	opened(t, st, "s", func(snap server.Snapshot) {
 		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}})
@@ -150,9 +149,8 @@ func (s suite) cold(t *testing.T) {
 	after := inFolder(t, dir)
 	kit.Equal(t, fmt.Sprint("objects that masking one line gave up, of ", len(before)),
 		len(slices.DeleteFunc(slices.Clone(before), func(x string) bool { return slices.Contains(after, x) })), 1)
-	if text := strings.Join(dumpOf(t, st, "s"), "\n"); strings.Contains(text, needle) || s.local(t, st) != 0 {
-		t.Error("the masked line can be read, or was not moved again")
-	}
+	text := strings.Join(dumpOf(t, st, "s"), "\n")
+	kit.Check(t, !strings.Contains(text, needle) && s.local(t, st) == 0, "the masked line can be read, or was not moved again")
 	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	kit.Must(t, st.Sweep(t.Context()))
 	kit.Equal(t, "objects are left", len(inFolder(t, dir)), 1)
@@ -169,27 +167,24 @@ func (s suite) coldFiles(t *testing.T) {
 	sum := upload(t, st, 0, "s", "a.txt", content)
 	put(t, st, batch("s", object(0, "{}")))
 	cool(t, st)
-	if len(inFolder(t, dir)) != 4 || s.local(t, st) != 0 || blobContent(t, st, sum) != string(content) {
-		t.Fatalf("%d objects, %d bytes in the database", len(inFolder(t, dir)), s.local(t, st))
-	}
+	kit.Require(t, len(inFolder(t, dir)) == 4 && s.local(t, st) == 0 && blobContent(t, st, sum) == string(content),
+		"%d objects, %d bytes in the database", len(inFolder(t, dir)), s.local(t, st))
 	f := server.FileMask{Tokens: []server.Token{{Start: 1<<20 - 5, Text: ownToken}}}
 	f.SHA256 = uploadOf(0, "s", "a.txt", content).SHA256
 	mask(t, st, &server.Masking{Stream: idOf(t, st, "s"), Files: []server.FileMask{f}})
 	copy(content[1<<20-5:], ownToken)
 	cool(t, st)
 	now := fmt.Sprintf("%x", uploadOf(0, "s", "a.txt", content).SHA256)
-	if blobContent(t, st, now) != string(content) || len(inFolder(t, dir)) != 4 {
-		t.Errorf("masked, the file is not as expected; %d objects", len(inFolder(t, dir)))
-	}
+	kit.Check(t, blobContent(t, st, now) == string(content) && len(inFolder(t, dir)) == 4,
+		"masked, the file is not as expected; %d objects", len(inFolder(t, dir)))
 	for _, path := range inFolder(t, dir) {
-		if b, err := os.ReadFile(path); err != nil || bytes.Contains(b, []byte(needle[:5])) || bytes.Contains(b, []byte(needle[5:])) {
-			t.Errorf("%s has the secret, %v", path, err)
-		}
+		b, err := os.ReadFile(path)
+		kit.Check(t, err == nil && !bytes.Contains(b, []byte(needle[:5])) && !bytes.Contains(b, []byte(needle[5:])),
+			"%s has the secret, %v", path, err)
 	}
 	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
-	if err := st.Sweep(t.Context()); err != nil || len(inFolder(t, dir)) != 0 {
-		t.Errorf("forgotten, %d objects are left: %v", len(inFolder(t, dir)), err)
-	}
+	err := st.Sweep(t.Context())
+	kit.Check(t, err == nil && len(inFolder(t, dir)) == 0, "forgotten, %d objects are left: %v", len(inFolder(t, dir)), err)
 }
 
 // coldPlaces: an address of another location is refused as such, and nothing counts as lost.

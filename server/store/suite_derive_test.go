@@ -111,19 +111,17 @@ func (s suite) leases(t *testing.T) {
 	for _, x := range []server.Task{rest["s0"], first[0]} {
 		snap := kit.Try(st.View(ctx, server.Scope{All: true}, server.Ref{Stream: x.Stream})).Must(t)
 		at, state, err := snap.Folded(ctx)
-		if derived := x.Stream == d.Task.Stream; err != nil || derived && (at != d.Position || string(state) != "\x00state") ||
-			!derived && (at != server.Position{} || state != nil) {
-			t.Errorf("folded: %+v, %q, %v", at, state, err)
-		}
+		derived := x.Stream == d.Task.Stream
+		kit.Check(t, err == nil && (!derived || at == d.Position && string(state) == "\x00state") && (derived ||
+			at == server.Position{} && state == nil), "folded: %+v, %q, %v", at, state, err)
 		kit.Should(t, snap.Close())
 	}
 	more := batch("s0", object(1, "{}"))
 	more.Owner = 5
 	put(t, st, more)
 	again := lease(t, st)["s0"]
-	if again.Position != d.Position || again.Summary.Title != "t" || stateOf(t, st, again) != "\x00state" || again.Version <= d.Task.Version {
-		t.Errorf("%+v", again)
-	}
+	kit.Check(t, again.Position == d.Position && again.Summary.Title == "t" && stateOf(t, st, again) == "\x00state" &&
+		again.Version > d.Task.Version, "%+v", again)
 }
 
 // stale: what was derived from something else than what is stored is refused, and nothing of it kept.
@@ -214,9 +212,8 @@ func (s suite) redo(t *testing.T) {
 		put(t, st, step.batch())
 		task, ok := lease(t, st)["s"]
 		kit.Require(t, ok, "%s: nothing to derive", step.name)
-		if redone := task.Position == (server.Position{}) && stateOf(t, st, task) == ""; redone != step.redo {
-			t.Errorf("%s: begins at %+v with state %q", step.name, task.Position, stateOf(t, st, task))
-		}
+		redone := task.Position == (server.Position{}) && stateOf(t, st, task) == ""
+		kit.Check(t, redone == step.redo, "%s: begins at %+v with state %q", step.name, task.Position, stateOf(t, st, task))
 		save(t, st, task, server.Derivation{State: []byte("x")})
 	}
 }

@@ -117,7 +117,6 @@ func (s suite) resting(t *testing.T) {
 	put(t, st, batch("s", object(0, "{}")))
 	save(t, st, lease(t, st)["s"], server.Derivation{Rest: time.Hour})
 	put(t, st, batch("s", object(1, "{}")))
-	if tasks := lease(t, st); len(tasks) != 0 || lag(t, st) != 1 {
-		t.Errorf("handed out: %v; %d lag", tasks, lag(t, st))
-	}
+	tasks := lease(t, st)
+	kit.Check(t, len(tasks) == 0 && lag(t, st) == 1, "handed out: %v; %d lag", tasks, lag(t, st))
 }

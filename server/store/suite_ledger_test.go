@@ -65,9 +65,9 @@ func (s suite) ledger(t *testing.T) {
 	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
 
 	l := kit.Try(st.Ledger(t.Context(), 0, "m", 2, 10)).Must(t)
-	if want := []server.ChangedStream{{SessionID: "s", Count: 4}}; l.Receipt != restarted.known || l.Writer != "b" || l.Since != backup.known.Token || l.Since == "" || !slices.Equal(l.Changed, want) {
-		t.Errorf("ledger %+v", l)
-	}
+	want := []server.ChangedStream{{SessionID: "s", Count: 4}}
+	kit.Check(t, l.Receipt == restarted.known && l.Writer == "b" && l.Since == backup.known.Token && l.Since != "" &&
+		slices.Equal(l.Changed, want), "ledger %+v", l)
 	kit.Equal(t, "refused writes left lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:a0", "1:object:a1", "2:object:a2"})
 	l, err := st.Ledger(t.Context(), 0, "other", 0, 10)
 	kit.Check(t, err == nil && l.Count == 0 && l.Store == a.known.Store, "a machine that never wrote: %+v, %v", l, err)
@@ -103,9 +103,8 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	wantCode(t, "after an older client's write", b.write(t, st, next), server.LedgerWriterBehind)
 	next.Head.Writer = server.Writer{Incarnation: "b", Store: a.known.Store, Count: a.known.Count + 1} // it has compared
 	front, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), next))
-	if !ok || *front != (server.StreamError{Code: server.StreamOtherEpoch, Epoch: "old client", Generation: 0, Line: 1}) {
-		t.Errorf("the epoch in front: %+v", front)
-	}
+	kit.Check(t, ok && *front == (server.StreamError{Code: server.StreamOtherEpoch, Epoch: "old client", Generation: 0, Line: 1}),
+		"the epoch in front: %+v", front)
 }
 
 // ledgerArtifacts: checkpoints, documents and files are counted too.

@@ -32,9 +32,8 @@ func (s suite) linkRequests(t *testing.T) {
 	opposite := requestLink(t, st, ann.ID, "b.md", true)
 	back := requestLink(t, st, ann.ID, "b.md", false)
 	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")
-	if err != nil || len(asked) != 2 || asked[0].ID != first.ID || asked[1].ID != back.ID || asked[1].Link || opposite.ID == back.ID {
-		t.Errorf("%+v, %v", asked, err)
-	}
+	kit.Check(t, err == nil && len(asked) == 2 && asked[0].ID == first.ID && asked[1].ID == back.ID && !asked[1].Link &&
+		opposite.ID != back.ID, "%+v, %v", asked, err)
 	for _, other := range []struct {
 		owner   int64
 		machine string
@@ -53,10 +52,9 @@ func (s suite) linkRequests(t *testing.T) {
 		putDocuments(t, st, ann.ID, "s", "e", refused, done)
 	}
 	list, err := st.LinkRequests(ctx, server.Scope{User: ann.ID}, ofSession("s"))
-	if err != nil || len(list) != 2 || list[0].State != server.LinkRequestDone || list[1].State != server.LinkRequestRefused ||
-		list[1].Reason != "no such file" || !list[1].Answered.Equal(start) || list[1].By != ann.ID || list[1].Machine != "m" {
-		t.Errorf("%+v, %v", list, err)
-	}
+	kit.Check(t, err == nil && len(list) == 2 && list[0].State == server.LinkRequestDone &&
+		list[1].State == server.LinkRequestRefused && list[1].Reason == "no such file" &&
+		list[1].Answered.Equal(start) && list[1].By == ann.ID && list[1].Machine == "m", "%+v, %v", list, err)
 	if docs, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("s")); err != nil || len(docs) != 1 || docs[0].Path != "b.md" {
 		t.Errorf("a refusal made a document: %+v, %v", docs, err)
 	}

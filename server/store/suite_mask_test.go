@@ -84,10 +84,8 @@ func (s suite) mask(t *testing.T) {
 		t.Errorf("masked by the server: %v, %v", list, err)
 	}
 	list, err := st.Maskings(t.Context(), all)
-	if err != nil || len(list) != 1 || list[0].By != 7 || list[0].SessionID != "s" || list[0].Masked.Lines != 3 ||
-		!list[0].At.Equal(start.Add(time.Hour)) {
-		t.Errorf("note %+v, %v", list, err)
-	}
+	kit.Check(t, err == nil && len(list) == 1 && list[0].By == 7 && list[0].SessionID == "s" && list[0].Masked.Lines == 3 &&
+		list[0].At.Equal(start.Add(time.Hour)), "note %+v, %v", list, err)
 	task, ok := lease(t, st)["s"]
 	kit.Require(t, ok && task.Position == (server.Position{}) && stateOf(t, st, task) == "",
 		"it is not derived again: %+v", task)
@@ -248,10 +246,8 @@ func (s suite) maskCheckpoints(t *testing.T) {
 	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Checkpoints: 3})
 	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
 	got, err := st.Checkpoint(t.Context(), all, "c", 0)
-	if err != nil || got.Summary != "sum "+ownToken || got.PortID != ownToken ||
-		!slices.Equal(got.ActiveFiles, []string{"a.go", "/tmp/" + ownToken}) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	kit.Check(t, err == nil && got.Summary == "sum "+ownToken && got.PortID == ownToken &&
+		slices.Equal(got.ActiveFiles, []string{"a.go", "/tmp/" + ownToken}), "%+v, %v", got, err)
 }
 
 // maskForgotten: nothing remains of a masking when its session is forgotten.

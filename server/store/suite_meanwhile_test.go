@@ -82,9 +82,8 @@ func (s suite) coldReadBack(t *testing.T) {
 		kit.Err(t, name+": moving ends with", server.ErrCold)(st.Cool(t.Context(), endOfTime))
 		kit.Equal(t, name+": bytes left in the database", s.local(t, st), before)
 		st = s.again(t, st, store.Opening{})
-		if got := dumpOf(t, st, "s"); !slices.Equal(got, listed(all)) || blobContent(t, st, sum) != "content" {
-			t.Errorf("%s: %d lines can be read", name, len(got))
-		}
+		got := dumpOf(t, st, "s")
+		kit.Check(t, slices.Equal(got, listed(all)) && blobContent(t, st, sum) == "content", "%s: %d lines can be read", name, len(got))
 		hurting = false
 		cool(t, st)
 		now := s.local(t, st)
@@ -154,9 +153,9 @@ func (s suite) retireMeanwhile(t *testing.T) {
 					return nil
 				}))
 				left := slices.Contains(dump(t, snap, 0), "150:object:"+c.now)
-				if sum == nil && !left || c.kept && !left || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(c.now))) {
-					t.Errorf("%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)
-				}
+				kit.Check(t, (sum != nil || left) && (!c.kept || left) && (sum == nil ||
+					slices.Equal(sum, lines.RetiredHash([]byte(c.now)))),
+					"%s: line 150 is there: %v; retired: %v, with the hash of other bytes", name, left, sum != nil)
 			})
 		}
 		left := len(linesOf(t, st, "s", 0))

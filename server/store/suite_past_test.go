@@ -36,9 +36,7 @@ func (s suite) pastPrompts(t *testing.T) {
 	for _, x := range hits.List {
 		got[x.Kind+" of "+x.Session.SessionID] += x.Snippet
 	}
-	if len(got) != 2 || !strings.Contains(got["history of history~m"], "swept") || got["prompt of stored"] == "" {
-		t.Errorf("found: %q", got)
-	}
+	kit.Check(t, len(got) == 2 && strings.Contains(got["history of history~m"], "swept") && got["prompt of stored"] != "", "found: %q", got)
 }
 
 // pastPages: sessions that one prompt history has of one moment stand in one order, so that pages show each once.

@@ -76,9 +76,8 @@ func (s suite) keys(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
 	k, hash := addKey(t, st, ann.ID, "laptop")
-	if k.Name != "laptop" || k.User != ann || !k.Created.Equal(start) || !k.Used.IsZero() || !k.Revoked.IsZero() || k.Hash != hash {
-		t.Errorf("%+v", k)
-	}
+	kit.Check(t, k.Name == "laptop" && k.User == ann && k.Created.Equal(start) && k.Used.IsZero() && k.Revoked.IsZero() &&
+		k.Hash == hash, "%+v", k)
 	_, other := auth.NewKey()
 	kit.Err(t, "a second laptop", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: bob, Name: "laptop", Hash: other, Created: start}))
 	kit.Err(t, "a key of nobody", server.ErrNotFound)(nil, st.AddKey(ctx, server.Key{User: server.User{ID: 999}, Name: "desktop", Hash: other, Created: start}))
@@ -93,9 +92,8 @@ func (s suite) keys(t *testing.T) {
 	kit.Err(t, "a revoked key's name is free", server.ErrExists)(nil, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: other, Created: start}))
 	addKey(t, st, bob.ID, "phone")
 	list, err := st.Keys(ctx, ann.ID)
-	if err != nil || len(list) != 1 || !list[0].Used.Equal(start.Add(time.Hour)) || !list[0].Revoked.Equal(start.Add(2*time.Hour)) {
-		t.Errorf("%+v, %v", list, err)
-	}
+	kit.Check(t, err == nil && len(list) == 1 && list[0].Used.Equal(start.Add(time.Hour)) &&
+		list[0].Revoked.Equal(start.Add(2*time.Hour)), "%+v, %v", list, err)
 	list, err = st.Keys(ctx, 0)
 	kit.Check(t, err == nil && len(list) == 2 && list[1].User == bob, "%+v, %v", list, err)
 }

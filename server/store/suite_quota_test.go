@@ -123,9 +123,7 @@ func (s suite) quotaFiles(t *testing.T) {
 		return &server.CheckpointBatch{Head: batch("s").Head, Owner: ann.ID, Quota: q, Received: start,
 			List: []server.Checkpoint{{ID: "c", Summary: summary, Created: start}}}
 	}
-	if err := st.PutCheckpoints(ctx, points("검")); err != nil { // three bytes, and [] of its files
-		t.Fatal(err)
-	}
+	kit.Must(t, st.PutCheckpoints(ctx, points("검"))) // three bytes, and [] of its files
 	expectStored(t, st, ann, 65+3*row, 2, 0)
 	kit.Must(t, st.PutCheckpoints(ctx, points("longer")))
 	expectStored(t, st, ann, 68+3*row, 2, 0)
@@ -209,14 +207,13 @@ func (s suite) quotaHTTP(t *testing.T) {
 		{"ben", "b", 0, 100, 200, ""},
 	} {
 		status, text := send(step.user, step.session, step.line, step.size)
-		if status != step.status || !strings.Contains(text, step.says) || status == 507 && !strings.Contains(text, `"over_quota"`) {
-			t.Errorf("%s sends %d bytes of %s: %d %s", step.user, step.size, step.session, status, text)
-		}
+		kit.Check(t, status == step.status && strings.Contains(text, step.says) && (status != 507 ||
+			strings.Contains(text, `"over_quota"`)),
+			"%s sends %d bytes of %s: %d %s", step.user, step.size, step.session, status, text)
 	}
 	status, text := call(http.MethodGet, "/api/me", keys["ann"], "")
-	if status != 200 || !strings.Contains(text, `"quota":{"bytes":1324,"sessions":1}`) || !strings.Contains(text, `"sessions":1},`) {
-		t.Errorf("me: %d %s", status, text)
-	}
+	kit.Check(t, status == 200 && strings.Contains(text, `"quota":{"bytes":1324,"sessions":1}`) &&
+		strings.Contains(text, `"sessions":1},`), "me: %d %s", status, text)
 	status, text = call(http.MethodDelete, "/api/sessions/a", keys["ann"], "")
 	kit.Check(t, status == 200, "forget: %d %s", status, text)
 	status, text = send("ann", "b", 0, 1)

@@ -174,9 +174,9 @@ func (s suite) rankScopes(t *testing.T) {
 	for i := range 20 { // would make "cart" rare and "round" frequent
 		talk(t, st, ids[1], fmt.Sprintf("own-%d", i), 3, "prompt:round and round")
 	}
-	if got := ranked(t, st, ann, "round cart"); got != before || got != "shop-a, shop-b without round" {
-		t.Errorf("sessions of another change what is found: %s, %s before", got, before)
-	}
+	got := ranked(t, st, ann, "round cart")
+	kit.Check(t, got == before && got == "shop-a, shop-b without round",
+		"sessions of another change what is found: %s, %s before", got, before)
 	kit.Equal(t, "another finds", ranked(t, st, bob, "cart"), "")
 	r, err := st.Rank(ctx, bob, server.RankQuery{Query: server.ParseQuery("round", start), Limit: 1, Facets: true})
 	kit.Check(t, err == nil && r.Total == 20 && len(r.Facets.Projects) == 1 && r.Facets.Projects[0].Count == 20,
@@ -214,9 +214,8 @@ func (s suite) rankPast(t *testing.T) {
 		kit.Equal(t, text, ranked(t, st, all, text), want)
 	}
 	r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("draft", start), Limit: 5, Each: 5})
-	if err != nil || len(r.List) != 1 || len(r.List[0].Hits) != 2 || !r.List[0].Hits[0].Current || r.List[0].Hits[1].Current {
-		t.Errorf("%+v, %v", r, err)
-	}
+	kit.Check(t, err == nil && len(r.List) == 1 && len(r.List[0].Hits) == 2 && r.List[0].Hits[0].Current &&
+		!r.List[0].Hits[1].Current, "%+v, %v", r, err)
 	got := ranked(t, st, all, "twice")
 	kit.Require(t, got == "s", "not found before it is masked: %s", got)
 	snap := openSession(t, st, "s")

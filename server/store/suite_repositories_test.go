@@ -46,9 +46,9 @@ func (s suite) repositories(t *testing.T) {
 		for _, f := range found.Facets.Projects {
 			count += f.Count
 		}
-		if slices.Sort(ids); err != nil || !slices.Equal(ids, want) || count != int64(len(want)) {
-			t.Errorf("%s: searched: %q, %+v, %v", what, ids, found.Facets, err)
-		}
+		slices.Sort(ids)
+		kit.Check(t, err == nil && slices.Equal(ids, want) && count == int64(len(want)),
+			"%s: searched: %q, %+v, %v", what, ids, found.Facets, err)
 		groups, err := st.Groups(ctx, scope, server.GroupQuery{Project: project})
 		sessions := int64(0)
 		for _, g := range groups.List {
@@ -66,9 +66,8 @@ func (s suite) repositories(t *testing.T) {
 		for _, e := range edits {
 			ids = append(ids, e.SessionID)
 		}
-		if slices.Sort(ids); err != nil || !slices.Equal(ids, want) {
-			t.Errorf("%s: edits of %q, %v", what, ids, err)
-		}
+		slices.Sort(ids)
+		kit.Check(t, err == nil && slices.Equal(ids, want), "%s: edits of %q, %v", what, ids, err)
 	}
 	sum := func(who server.User) (out map[string]int64) {
 		t.Helper()
@@ -94,9 +93,8 @@ func (s suite) repositories(t *testing.T) {
 		hashes = append(hashes, g.ProjectHash)
 		kit.Check(t, g.Repository == "r", "%+v", g)
 	}
-	if slices.Sort(hashes); err != nil || !slices.Equal(hashes, []string{"h1", "h2"}) {
-		t.Errorf("the repository has %v, %v", hashes, err)
-	}
+	slices.Sort(hashes)
+	kit.Check(t, err == nil && slices.Equal(hashes, []string{"h1", "h2"}), "the repository has %v, %v", hashes, err)
 
 	kit.Must(t, st.AddShare(ctx, server.Share{Owner: ann.ID, With: bob.ID, ProjectHash: "h1", Created: start}))
 	expect("shared, of the repository", bob, "r", "a")

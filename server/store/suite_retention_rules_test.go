@@ -80,9 +80,8 @@ func (s suite) retireSizes(t *testing.T) {
 	}
 	kit.Equal(t, "lines", fmt.Sprint(got), "[0 0 10 0 10 10]")
 	rules, err := st.RetentionRules(t.Context())
-	if err != nil || len(rules) != 2 || rules[0].Over != 21000 || rules[0].User != 1 || rules[1].Age != day || rules[1].Project != "p1" {
-		t.Errorf("rules %+v, %v", rules, err)
-	}
+	kit.Check(t, err == nil && len(rules) == 2 && rules[0].Over == 21000 && rules[0].User == 1 && rules[1].Age == day &&
+		rules[1].Project == "p1", "rules %+v, %v", rules, err)
 	kit.Should(t, st.RemoveRetentionRule(t.Context(), 2))
 	kit.Err(t, "a rule that is gone", server.ErrNotFound)(nil, st.RemoveRetentionRule(t.Context(), 2))
 }
@@ -199,9 +198,7 @@ func (s suite) retireUsage(t *testing.T) {
 		}
 		return n
 	}
-	if spent() != 10 {
-		t.Fatalf("%d tokens before", spent())
-	}
+	kit.Require(t, spent() == 10, "%d tokens before", spent())
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day, Project: "a"})
 	retire(t, st)
 	kit.Equal(t, "tokens after", spent(), 10)
@@ -279,9 +276,8 @@ func (s suite) retireCold(t *testing.T) {
 	kit.Try(st.AddHold(t.Context(), server.Hold{Session: "new", By: "ann", Why: "a case", At: start})).Must(t)
 	retire(t, st)
 	got := slices.Concat(linesOf(t, st, "s", 0)[:100], linesOf(t, st, "s", 1)[:30], linesOf(t, st, "s", 2))
-	if first != 2 || len(inFolder(t, dir)) != 4 || !slices.Equal(got, listed(now)) || s.local(t, st) == 0 {
-		t.Errorf("%d objects, then %d; %d lines", first, len(inFolder(t, dir)), len(got))
-	}
+	kit.Check(t, first == 2 && len(inFolder(t, dir)) == 4 && slices.Equal(got, listed(now)) && s.local(t, st) != 0,
+		"%d objects, then %d; %d lines", first, len(inFolder(t, dir)), len(got))
 }
 
 // retireForks: sessions that share history go together. While one of them is needed, or too young, all of them stay.
@@ -321,23 +317,19 @@ func (s suite) retireForks(t *testing.T) {
 		t.Errorf("what shares history with a younger session: %+v", k)
 	}
 	report := retire(t, st)
-	if fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: server.KeptFork, Sessions: 2}}) || left() != "2220" {
-		t.Errorf("%+v, lines %s", report, left())
-	}
+	kit.Check(t, fmt.Sprint(report.Kept) == fmt.Sprint([]server.KeptCount{{Rule: 1, Why: server.KeptFork, Sessions: 2}}) &&
+		left() == "2220", "%+v, lines %s", report, left())
 	hold := kit.Try(st.AddHold(ctx, server.Hold{Session: "origin", By: "ann", Why: "a case", At: start})).Must(t)
 	k = keeping("forked again")
 	kit.Check(t, k.Until.IsZero() && k.Kept == server.KeptFork, "what shares history with a session on hold: %+v", k)
 	k = keeping("origin")
 	kit.Check(t, k.Until.IsZero() && k.Kept == server.KeptHold, "what is on hold: %+v", k)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 30 * day})
-	if retire(t, st); left() != "2220" {
-		t.Errorf("lines %s with a hold on the first of them", left())
-	}
+	retire(t, st)
+	kit.Check(t, left() == "2220", "lines %s with a hold on the first of them", left())
 	kit.Must(t, st.RemoveHold(ctx, hold))
-	if retire(t, st); left() != "0000" {
-		t.Errorf("lines %s when all of them are old enough", left())
-	}
-	if k := keeping("origin"); k.Due != "" || k.Kept != "" || k.Lines != 2 || !k.Retired.Equal(later) {
-		t.Errorf("after all are dropped: %+v", k)
-	}
+	retire(t, st)
+	kit.Check(t, left() == "0000", "lines %s when all of them are old enough", left())
+	k = keeping("origin")
+	kit.Check(t, k.Due == "" && k.Kept == "" && k.Lines == 2 && k.Retired.Equal(later), "after all are dropped: %+v", k)
 }

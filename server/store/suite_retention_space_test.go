@@ -149,9 +149,8 @@ func (s suite) retireFails(t *testing.T) {
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	report, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour})
-	if !errors.Is(err, errStep) || len(report.Counts) != 2 || report.Counts[0].Sessions != 1 || report.Counts[1].Sessions != 2 {
-		t.Errorf("%+v, %v", report.Counts, err)
-	}
+	kit.Check(t, errors.Is(err, errStep) && len(report.Counts) == 2 && report.Counts[0].Sessions == 1 &&
+		report.Counts[1].Sessions == 2, "%+v, %v", report.Counts, err)
 	kit.Equal(t, "sessions retired, of 4 of which one failed", s.query(t, st, `SELECT count(DISTINCT stream) FROM retired`), 3)
 	// One that fails again and again is not tried at every look.
 	report, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later, Every: time.Hour})

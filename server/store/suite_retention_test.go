@@ -163,10 +163,9 @@ func (s suite) retireSession(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})
 	hold := kit.Try(st.AddHold(t.Context(), server.Hold{Session: "other", By: "ann", Why: "a case", At: start})).Must(t)
 	report := retire(t, st)
-	if len(report.Counts) != 1 || report.Counts[0].Lines != 289 || report.Counts[0].Sessions != 1 ||
-		report.Counts[0].Generations != 3 || fmt.Sprint(report.Kept) != fmt.Sprint([]server.KeptCount{{Rule: 1, Why: "hold", Sessions: 1}}) {
-		t.Errorf("%+v", report)
-	}
+	kit.Check(t, len(report.Counts) == 1 && report.Counts[0].Lines == 289 && report.Counts[0].Sessions == 1 &&
+		report.Counts[0].Generations == 3 &&
+		fmt.Sprint(report.Kept) == fmt.Sprint([]server.KeptCount{{Rule: 1, Why: "hold", Sessions: 1}}), "%+v", report)
 	after, n := proofs(t, st, "s")
 	kit.Check(t, fmt.Sprint(before) == fmt.Sprint(after) && n == 199+149+169,
 		"%d lines are retired; digests were\n%+v, are\n%+v", n, before, after)
@@ -206,9 +205,8 @@ func (s suite) retireSession(t *testing.T) {
 
 	kit.Must(t, st.RemoveHold(t.Context(), hold))
 	list, err := st.RetentionLog(t.Context(), 10)
-	if err != nil || len(list) != 1 || list[0].Lines != 289 || list[0].By != "ann" || list[0].SessionID != "s" {
-		t.Errorf("the log says %+v, %v", list, err)
-	}
+	kit.Check(t, err == nil && len(list) == 1 && list[0].Lines == 289 && list[0].By == "ann" && list[0].SessionID == "s",
+		"the log says %+v, %v", list, err)
 	kit.Try(st.Forget(t.Context(), all, "s", 0, later)).Must(t)
 	kit.Equal(t, "after forgetting, runs of retired lines are left", s.query(t, st, `SELECT count(*) FROM retired`), 0)
 }

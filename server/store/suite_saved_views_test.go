@@ -27,9 +27,8 @@ func (s suite) savedViews(t *testing.T) {
 			got = append(got, v.Name+": "+v.Path())
 			kit.Check(t, v.Updated.Equal(start), "%q was saved at %v", v.Name, v.Updated)
 		}
-		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("%s has\n%s, %v; want\n%s", u.Name, strings.Join(got, "\n"), err, strings.Join(want, "\n"))
-		}
+		kit.Check(t, err == nil && strings.Join(got, "\n") == strings.Join(want, "\n"),
+			"%s has\n%s, %v; want\n%s", u.Name, strings.Join(got, "\n"), err, strings.Join(want, "\n"))
 	}
 	save(ann, "  Broken \n shop ", "", "?view=failed&project=shop&after=5.6&model=")
 	save(ann, "Timeouts", server.SearchPage, "q=deadline+exceeded&kind=error&kind=result")

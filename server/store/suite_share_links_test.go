@@ -39,10 +39,9 @@ func (s suite) shareLinks(t *testing.T) {
 	works := func(secret string, now time.Time, want bool) {
 		t.Helper()
 		l, err := st.FindShareLink(ctx, sha256.Sum256([]byte(secret)), now)
-		if want && (err != nil || l.Stream != at.Stream || l.Session != "a" || l.Hash != sha256.Sum256([]byte(secret))) ||
-			!want && !errors.Is(err, server.ErrNotFound) {
-			t.Errorf("link %q at %v: %+v, %v; want it to work: %v", secret, now, l, err, want)
-		}
+		kit.Check(t, (!want || err == nil && l.Stream == at.Stream && l.Session == "a" &&
+			l.Hash == sha256.Sum256([]byte(secret))) && (want || errors.Is(err, server.ErrNotFound)),
+			"link %q at %v: %+v, %v; want it to work: %v", secret, now, l, err, want)
 	}
 	lists := func(q server.ShareLinkQuery, want string) {
 		t.Helper()
@@ -212,8 +211,7 @@ func (s suite) tops(t *testing.T) {
 		}
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 2, Longest: true}})
-	if err != nil || len(found.List) != 2 || found.List[0].SessionID != "b" || found.List[1].SessionID != "c" || found.Next != "" {
-		t.Errorf("the longest: %+v, %v", found, err)
-	}
+	kit.Check(t, err == nil && len(found.List) == 2 && found.List[0].SessionID == "b" && found.List[1].SessionID == "c" &&
+		found.Next == "", "the longest: %+v, %v", found, err)
 	expectNames(t, "by name", names(t, st, all, server.SessionQuery{Names: []string{"c", "a", "none"}}), "a", "c")
 }

@@ -52,7 +52,6 @@ func (s suite) shortNames(t *testing.T) {
 	}
 	kit.Err(t, "without Prefix", server.ErrNotFound)(st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da"}))
 	_, err = st.Resolve(t.Context(), hers, server.Ref{SessionID: "1e0a84da", Prefix: true})
-	if no, ok := errors.AsType[*server.AmbiguousError](err); !ok || len(no.Choices) != 2 || no.Choices[0].SessionID == no.Choices[1].SessionID {
-		t.Errorf("the beginning of two: %+v, %v", no, err)
-	}
+	no, ok := errors.AsType[*server.AmbiguousError](err)
+	kit.Check(t, ok && len(no.Choices) == 2 && no.Choices[0].SessionID != no.Choices[1].SessionID, "the beginning of two: %+v, %v", no, err)
 }

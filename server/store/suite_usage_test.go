@@ -67,9 +67,8 @@ func (s suite) once(t *testing.T) {
 		rows, err := st.Usage(t.Context(), all, server.UsageQuery{By: []string{"user"}})
 		kit.Require(t, err == nil && len(rows) == 2, "%+v, %v", rows, err)
 		one, two := rows[0].Tokens, rows[1].Tokens
-		if one.Answers != 5 || one.Output != 640+10+7+2+30 || one.Input != 5 || two.Answers != 1 || two.Output != 640 {
-			t.Errorf("%+v", rows)
-		}
+		kit.Check(t, one.Answers == 5 && one.Output == 640+10+7+2+30 && one.Input == 5 && two.Answers == 1 && two.Output == 640,
+			"%+v", rows)
 		kit.Equal(t, "main counts", outputs(t, st, server.UsageQuery{Session: "main"}), "main:2×32")
 	}
 }
@@ -154,10 +153,9 @@ func (s suite) usageContexts(t *testing.T) {
 	err = errors.Join(err, errList)
 	kit.Require(t, err == nil && len(list.List) == 1, "%v %v", list.List, err)
 	for what, rows := range map[string][]server.UsageRow{"sums": rows, "lists": list.List[0].Usage} {
-		if len(rows) != 2 || rows[0].Long || !rows[1].Long || rows[0].Tokens.Input != 199_971 || rows[0].Tokens.Answers != 2 ||
-			rows[1].Tokens.Input != 199_975 || rows[1].Tokens.CacheRead != 300_001 {
-			t.Errorf("%s: %+v", what, rows)
-		}
+		kit.Check(t, len(rows) == 2 && !rows[0].Long && rows[1].Long && rows[0].Tokens.Input == 199_971 &&
+			rows[0].Tokens.Answers == 2 && rows[1].Tokens.Input == 199_975 && rows[1].Tokens.CacheRead == 300_001,
+			"%s: %+v", what, rows)
 	}
 }
 
@@ -218,9 +216,8 @@ func (s suite) usage(t *testing.T) {
 		}
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
-	if err != nil || len(found.List) != 2 || found.List[0].Agents != 1 || len(found.List[0].Usage) != 2 || found.List[0].Usage[0].Model != "x" || found.List[0].Usage[0].Tokens.Output != 10 {
-		t.Errorf("%+v, %v", found, err)
-	}
+	kit.Check(t, err == nil && len(found.List) == 2 && found.List[0].Agents == 1 && len(found.List[0].Usage) == 2 &&
+		found.List[0].Usage[0].Model == "x" && found.List[0].Usage[0].Tokens.Output == 10, "%+v, %v", found, err)
 	putFor(t, st, 3, "ends", at("first", "x", time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Second)),
 		at("last", "x", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)))
 	for _, zone := range []time.Duration{-14 * time.Hour, 14 * time.Hour} { // no zone leads out of the calendar
@@ -248,9 +245,8 @@ func (s suite) forget(t *testing.T) {
 		kit.Err(t, "forget "+text, server.ErrNotFound)(st.Forget(ctx, all, text, 0, start))
 	}
 	f, err := st.Forget(ctx, server.ScopeOf(ann), "anns", 0, start.Add(time.Hour))
-	if err != nil || f.Owner != ann.ID || f.SessionID != "anns" || f.Lines != 5 || !f.At.Equal(start.Add(time.Hour)) {
-		t.Errorf("%+v, %v", f, err)
-	}
+	kit.Check(t, err == nil && f.Owner == ann.ID && f.SessionID == "anns" && f.Lines == 5 && f.At.Equal(start.Add(time.Hour)),
+		"%+v, %v", f, err)
 	expectNames(t, "what is left", names(t, st, server.ScopeOf(ann), server.SessionQuery{Agents: true}), "ann%", "anns-other", "annsX", "anns~x")
 	expectNames(t, "search", searched(t, st, all, server.SearchQuery{Text: `"needle of anns"`, Superseded: true}), "anns-other", "annsX", "anns~x")
 	for _, again := range []struct {

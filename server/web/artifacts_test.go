@@ -201,17 +201,18 @@ func TestDocumentKinds(t *testing.T) {
 			t.Errorf("%s: %s", name, w)
 		}
 		a := s.do(t, "GET", sessionPath(tourID, "/document/bytes", "path", name), nil, nil)
-		if h := a.header; a.body != content || h.Get("Content-Type") != "application/octet-stream" || h.Get("X-Content-Type-Options") != "nosniff" ||
-			!strings.HasPrefix(h.Get("Content-Disposition"), "attachment; ") || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
-			t.Errorf("%s is saved as %q with %v", name, a.body, h)
-		}
+		h := a.header
+		kit.Check(t, a.body == content && h.Get("Content-Type") == "application/octet-stream" &&
+			h.Get("X-Content-Type-Options") == "nosniff" &&
+			strings.HasPrefix(h.Get("Content-Disposition"), "attachment; ") &&
+			strings.Contains(h.Get("Content-Security-Policy"), "sandbox"), "%s is saved as %q with %v", name, a.body, h)
 		picture := s.do(t, "GET", sessionPath(tourID, "/document/image", "path", name), nil, nil)
-		if isPicture := content == png; isPicture != (picture.code == 200) || isPicture != strings.Contains(page, "<img ") {
-			t.Errorf("%s as an image answers %d", name, picture.code)
-		}
-		if picture.code == 200 && (picture.header.Get("Content-Type") != "image/png" || picture.header.Get("Content-Security-Policy") != "default-src 'none'; sandbox") {
-			t.Errorf("%s is an image with %v", name, picture.header)
-		}
+		isPicture := content == png
+		kit.Check(t, isPicture == (picture.code == 200) && isPicture == strings.Contains(page, "<img "),
+			"%s as an image answers %d", name, picture.code)
+		kit.Check(t, picture.code != 200 || picture.header.Get("Content-Type") == "image/png" &&
+			picture.header.Get("Content-Security-Policy") == "default-src 'none'; sandbox",
+			"%s is an image with %v", name, picture.header)
 	}
 	mustHave(t, s.get(t, document(tourID, "e.bin")), "This file is not text: 2 B")
 	mustHave(t, s.get(t, document(tourID, "i.txt")), "ünï")
@@ -243,9 +244,8 @@ func TestWhoMayRequestLinks(t *testing.T) {
 	}
 	s.client = newClient(t)
 	s.login(t, s.key)
-	if a := s.do(t, "POST", sessionPath(tourID, "/documents"), url.Values{"path": {"x"}}, map[string]string{"Sec-Fetch-Site": "cross-site"}); a.code != 403 {
-		t.Errorf("another site asks: %d", a.code)
-	}
+	a := s.do(t, "POST", sessionPath(tourID, "/documents"), url.Values{"path": {"x"}}, map[string]string{"Sec-Fetch-Site": "cross-site"})
+	kit.Check(t, a.code == 403, "another site asks: %d", a.code)
 	plain := head("plain")
 	plain.Machine, plain.Epoch, plain.Host = "", "", ""
 	s.put(t, plain, `{"type":"user","message":{"role":"user","content":"no daemon sends this"}}`)
@@ -343,9 +343,9 @@ func TestSpilled(t *testing.T) {
 	shown := s.get(t, name)
 	mustHave(t, shown, "&lt;b&gt;all&lt;/b&gt; of <span", ">it</span>", "2.0 kB")
 	mustLack(t, shown, "[31m")
-	if a := s.do(t, "GET", name+"&bytes=1", nil, nil); !strings.HasPrefix(a.body, "<b>all") || a.header.Get("Content-Type") != "application/octet-stream" {
-		t.Errorf("it is saved with %v", a.header)
-	}
+	a := s.do(t, "GET", name+"&bytes=1", nil, nil)
+	kit.Check(t, strings.HasPrefix(a.body, "<b>all") && a.header.Get("Content-Type") == "application/octet-stream",
+		"it is saved with %v", a.header)
 	for _, name := range []string{"", "tool-results/gone.txt", "../spill/tool-results/toolu_01.txt"} {
 		s.wants(t, 404, "GET", sessionPath("spill", "/file", "name", name), nil)
 	}

@@ -67,9 +67,7 @@ func (m *meter) page(t *testing.T, path string, windows uint64) *tally {
 	m.Config.Handler.ServeHTTP(w, r)
 	runtime.ReadMemStats(&after)
 	took := after.TotalAlloc - before.TotalAlloc
-	if w.Code != http.StatusOK && w.Code != http.StatusSeeOther {
-		t.Fatalf("%s answers %d: %s", path, w.Code, w.end)
-	}
+	kit.Require(t, w.Code == http.StatusOK || w.Code == http.StatusSeeOther, "%s answers %d: %s", path, w.Code, w.end)
 	kit.Check(t, took <= windows*mostAllocated && w.n <= windows*mostWritten, "%s allocates %d MiB and writes %d kB",
 		path, took>>20, w.n>>10)
 	m.worst = measured{max(m.worst.allocated, took/windows), max(m.worst.written, w.n/windows)}

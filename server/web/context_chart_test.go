@@ -51,9 +51,8 @@ func TestContextChart(t *testing.T) {
 	for _, w := range want {
 		kit.Has(t, "marks", got, w)
 	}
-	if !strings.Contains(got, "Conversation auto-compacted at 167k tokens") || !strings.Contains(got, "Rewound to line 42") {
-		t.Errorf("the marks are\n%s", got)
-	}
+	kit.Check(t, strings.Contains(got, "Conversation auto-compacted at 167k tokens") && strings.Contains(got, "Rewound to line 42"),
+		"the marks are\n%s", got)
 	full := s.get(t, sessionPath(tourID, "/context"))
 	mustHave(t, full, "What was done up to auto_90", "cart.go", "<table", "Compactions and rewinds")
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `data-src="/sessions/`+short(tourID)+`/context?bare=1"`, "80 % reached", "cp-000000000026")
@@ -80,9 +79,9 @@ func TestContextChartStaysSmall(t *testing.T) {
 			low, high = max(low, y), min(high, y)
 		}
 		// The highest value lies at the limit's line, the lowest at the foot.
-		if last := drawing[len(drawing)-1]; len(drawing) < 100 || len(drawing) > 520 || low-high < 120 || last >= low || last <= high {
-			t.Errorf("%s has %d values from %v to %v, the last %v", class, len(drawing), high, low, last)
-		}
+		last := drawing[len(drawing)-1]
+		kit.Check(t, len(drawing) >= 100 && len(drawing) <= 520 && low-high >= 120 && last < low && last > high,
+			"%s has %d values from %v to %v, the last %v", class, len(drawing), high, low, last)
 	}
 	table := s.get(t, sessionPath("long", "/context"))
 	mustHave(t, table, "12\u202f346</a>", "4\u202f322</a>", "166\u202f001")

@@ -54,14 +54,11 @@ func TestConversation(t *testing.T) {
 	mustHave(t, page, `<span class="f5">cart.go</span>`, `src="/sessions/`+short(tourID)+`/image/30/0"`,
 		`href="/sessions/`+short(tourID)+`%2Fagent-a7f3c21b09d84e51"`, "claude --resume "+tourID, "lines dropped", "2 generations")
 	for id, left := range map[string]bool{"L41": false, "L42": true, "L43": true, "L44": false} {
-		if strings.Contains(got[id], "removed by a rewind") != left {
-			t.Errorf("%s is left: %v", id, !left)
-		}
+		kit.Check(t, strings.Contains(got[id], "removed by a rewind") == left, "%s is left: %v", id, !left)
 	}
 	all := items(t, s.get(t, sessionPath(tourID, "", "mode", "everything")))
-	if !strings.Contains(all["L1"], "file-history-snapshot") || !strings.Contains(all["L15"], "queue-operation") {
-		t.Errorf("everything shows %q and %q", all["L1"], all["L15"])
-	}
+	kit.Check(t, strings.Contains(all["L1"], "file-history-snapshot") && strings.Contains(all["L15"], "queue-operation"),
+		"everything shows %q and %q", all["L1"], all["L15"])
 	prompts := s.get(t, sessionPath(tourID, "", "mode", "prompts"))
 	mustHave(t, prompts, "Totals in the cart", "also note it in the changelog", "Better: let the cart")
 	mustLack(t, prompts, "I&#39;ll look at", "Total cost")
@@ -84,14 +81,12 @@ func TestResults(t *testing.T) {
 	lines = append(lines, call(4))
 	s.put(t, head("calls"), lines...)
 	first := items(t, s.get(t, sessionPath("calls", "")))
-	if len(first) != 2 || !strings.Contains(first["L298"], "Bash echo 1 echo 1 output 1") || !strings.Contains(first["L299"], "failed echo 2 output 2") {
-		t.Errorf("%q", first)
-	}
+	kit.Check(t, len(first) == 2 && strings.Contains(first["L298"], "Bash echo 1 echo 1 output 1") &&
+		strings.Contains(first["L299"], "failed echo 2 output 2"), "%q", first)
 	second := items(t, s.get(t, sessionPath("calls", "", "from", "300")))
-	if !strings.Contains(second["L300"], "The call is on line 299") || !strings.Contains(second["L301"], "Bash") ||
-		!strings.Contains(second["L302"], "call not on this page") && !strings.Contains(second["L302"], "output 3") || !strings.Contains(second["L303"], "running") {
-		t.Errorf("%q", second)
-	}
+	kit.Check(t, strings.Contains(second["L300"], "The call is on line 299") && strings.Contains(second["L301"], "Bash") &&
+		(strings.Contains(second["L302"], "call not on this page") || strings.Contains(second["L302"], "output 3")) &&
+		strings.Contains(second["L303"], "running"), "%q", second)
 }
 
 // numbered are so many prompts.
@@ -143,10 +138,9 @@ func TestPages(t *testing.T) {
 		a := s.do(t, "GET", sessionPath("long", "/tail")+"&"+q, nil, nil)
 		got := items(t, a.body)
 		n, _ := strconv.Atoi(strings.Fields(want)[2])
-		if len(got) != n || got[strings.Fields(want)[0]] == "" || got[strings.Fields(want)[1]] == "" ||
-			a.header.Get("Ccship-Last") != strings.Fields(want)[3] || a.header.Get("Ccship-Total") != "1000" {
-			t.Errorf("%s: %d items, header %v", q, len(got), a.header)
-		}
+		kit.Check(t, len(got) == n && got[strings.Fields(want)[0]] != "" && got[strings.Fields(want)[1]] != "" &&
+			a.header.Get("Ccship-Last") == strings.Fields(want)[3] && a.header.Get("Ccship-Total") == "1000",
+			"%s: %d items, header %v", q, len(got), a.header)
 	}
 	prompts := s.get(t, sessionPath("long", "/prompts", "bare", "1"))
 	kit.Equal(t, "prompts are listed", strings.Count(prompts, "<li "), 1000)
@@ -238,9 +232,8 @@ func TestEntry(t *testing.T) {
 	mustHave(t, text, hex.EncodeToString(sum[:]), fmt.Sprintf("%d at offset %d", len(lines[13]), offset), "Line 14", "kims-laptop", "-home-kim-shop/"+tourID+".jsonl",
 		"seen in generation 1", "<code>e1</code>", "parentUuid")
 	raw := s.do(t, "GET", sessionPath(tourID, "/bytes/13"), nil, nil)
-	if raw.body != lines[13] || raw.header.Get("Content-Type") != "application/octet-stream" || !strings.HasPrefix(raw.header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("the bytes: %v %q", raw.header, raw.body)
-	}
+	kit.Check(t, raw.body == lines[13] && raw.header.Get("Content-Type") == "application/octet-stream" &&
+		strings.HasPrefix(raw.header.Get("Content-Disposition"), "attachment"), "the bytes: %v %q", raw.header, raw.body)
 }
 
 // TestGap: what is not on the server is said, and the offset behind it is not guessed.
@@ -261,9 +254,8 @@ func TestDamaged(t *testing.T) {
 	s.put(t, head("damaged"), `not <b>json`, "", `{"type":"user","message":{"role":"user","content":"cut o{"type":"user","uuid":"b","message":{"role":"user","content":"glued"}}`,
 		`{"type":"user","message":{"role":"user","content":"one"}}{"type":"user","message":{"role":"user","content":"two"}}`)
 	got := items(t, s.get(t, sessionPath("damaged", "")))
-	if !strings.Contains(got["L0"], "not <b>json") || !strings.Contains(got["L2"], "glued") || !strings.Contains(got["L3"], "one") || !strings.Contains(got["L3-2"], "two") {
-		t.Errorf("%q", got)
-	}
+	kit.Check(t, strings.Contains(got["L0"], "not <b>json") && strings.Contains(got["L2"], "glued") &&
+		strings.Contains(got["L3"], "one") && strings.Contains(got["L3-2"], "two"), "%q", got)
 }
 
 func TestImages(t *testing.T) {
@@ -272,9 +264,8 @@ func TestImages(t *testing.T) {
 	a := s.do(t, "GET", sessionPath(tourID, "/image/30/0"), nil, nil)
 	kit.Check(t, a.code == 200 && a.header.Get("Content-Type") == "image/png" && strings.HasPrefix(a.body, "\x89PNG"),
 		"%d %v", a.code, a.header)
-	if csp := a.header.Get("Content-Security-Policy"); csp != "default-src 'none'; sandbox" || a.header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%v", a.header)
-	}
+	csp := a.header.Get("Content-Security-Policy")
+	kit.Check(t, csp == "default-src 'none'; sandbox" && a.header.Get("X-Content-Type-Options") == "nosniff", "%v", a.header)
 	for _, n := range []string{"1", "-1", "x"} {
 		s.wants(t, 404, "GET", sessionPath(tourID, "/image/30/"+n), nil)
 	}
@@ -327,8 +318,8 @@ func TestResultBeforeCall(t *testing.T) {
 	results := `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"of b"},{"type":"tool_result","tool_use_id":"x","content":"of nothing"}]}}`
 	s.put(t, head("turned"), prompt("go", "m", ago(1))[0], call("a"), `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"of c"}]}}`, results, call("b"), call("c"))
 	got := items(t, s.get(t, sessionPath("turned", "", "mode", "everything")))
-	if len(got) != 5 || got["L2"] != "" || !strings.Contains(got["L3"], "of nothing") || strings.Contains(got["L3"], "of b") ||
-		!strings.Contains(got["L4"], "run b") || !strings.Contains(got["L4"], "of b") || !strings.Contains(got["L5"], "of c") || strings.Contains(got["L5"], "no result") {
-		t.Errorf("%q", got)
-	}
+	kit.Check(t, len(got) == 5 && got["L2"] == "" && strings.Contains(got["L3"], "of nothing") &&
+		!strings.Contains(got["L3"], "of b") && strings.Contains(got["L4"], "run b") &&
+		strings.Contains(got["L4"], "of b") && strings.Contains(got["L5"], "of c") &&
+		!strings.Contains(got["L5"], "no result"), "%q", got)
 }

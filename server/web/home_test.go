@@ -45,10 +45,10 @@ func TestListOrder(t *testing.T) {
 	byProject := func(when, page string) {
 		t.Helper()
 		got := sections(t, page)
-		if len(got) != 3 || !strings.HasPrefix(got[1], "shop/home/kim/shop ") || !strings.HasPrefix(got[2], "site/home/kim/site ") ||
-			!strings.Contains(got[2], "alone") || !strings.Contains(got[1], "main") || !strings.Contains(got[1], "tree") || !strings.Contains(got[1], "seventh") {
-			t.Errorf("%s: %q", when, got)
-		}
+		kit.Check(t, len(got) == 3 && strings.HasPrefix(got[1], "shop/home/kim/shop ") &&
+			strings.HasPrefix(got[2], "site/home/kim/site ") && strings.Contains(got[2], "alone") &&
+			strings.Contains(got[1], "main") && strings.Contains(got[1], "tree") && strings.Contains(got[1], "seventh"),
+			"%s: %q", when, got)
 	}
 	byProject("by project", s.get(t, "/?by=project"))
 	byProject("the next time", s.get(t, "/"))
@@ -112,10 +112,9 @@ func TestWall(t *testing.T) {
 				cards = append(cards, strings.Join(strings.Fields(words(n)), " "))
 			}
 		})
-		if len(cards) != 3 || !strings.Contains(cards[0], "waiting for permission stuck") || !strings.Contains(cards[1], "Claude asks a question asks") ||
-			!strings.HasPrefix(cards[2], "Working runs") || !strings.Contains(cards[0], "make all") {
-			t.Errorf("%s: %q", path, cards)
-		}
+		kit.Check(t, len(cards) == 3 && strings.Contains(cards[0], "waiting for permission stuck") &&
+			strings.Contains(cards[1], "Claude asks a question asks") && strings.HasPrefix(cards[2], "Working runs") &&
+			strings.Contains(cards[0], "make all"), "%s: %q", path, cards)
 	}
 	page := s.get(t, "/?q=runs")
 	kit.Check(t, !strings.Contains(page, `id="now"`), "a filtered list has the wall")

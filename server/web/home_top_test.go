@@ -49,8 +49,7 @@ func TestTopSessions(t *testing.T) {
 	robin := s.addUser(t, "robin", server.Member)
 	s.as(t, robin)
 	for _, path := range []string{"/?view=costly", "/?view=long", "/activity"} {
-		if a := s.do(t, "GET", path, nil, nil); a.code != http.StatusOK || strings.Contains(a.body, " one") {
-			t.Errorf("somebody else sees %d %s", a.code, a.body)
-		}
+		a := s.do(t, "GET", path, nil, nil)
+		kit.Check(t, a.code == http.StatusOK && !strings.Contains(a.body, " one"), "somebody else sees %d %s", a.code, a.body)
 	}
 }

@@ -32,9 +32,9 @@ func TestHugeLineInPieces(t *testing.T) {
 	}
 	compare := func(a, b string) string { return sessionPath("mine", "/compare", "a", a, "b", b, "records", "1") }
 	bytes := m.page(t, sessionPath("mine", "/bytes/4"), 8) // it is written whole
-	if want := huge("b"); bytes.n != uint64(len(want)) || !strings.HasSuffix(want, bytes.end) || bytes.Header().Get("Content-Length") == "" {
-		t.Errorf("of %d bytes %d are sent, with header %v", len(want), bytes.n, bytes.Header())
-	}
+	want := huge("b")
+	kit.Check(t, bytes.n == uint64(len(want)) && strings.HasSuffix(want, bytes.end) && bytes.Header().Get("Content-Length") != "",
+		"of %d bytes %d are sent, with header %v", len(want), bytes.n, bytes.Header())
 	shared := strings.TrimPrefix(s.visit(t, s.link).path, s.base)
 	for _, path := range []string{compare("1", "2"), sessionPath("mine", "/compare", "a", "1", "b", "2"), shared,
 		strings.Replace(shared, "?", "/entry/4?", 1), strings.Replace(shared, "?", "/prompts?", 1)} {

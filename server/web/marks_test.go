@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -14,9 +15,8 @@ func TestMarks(t *testing.T) {
 	s.tour(t)
 	s.put(t, head("plain"), prompt("nothing kept", "m", ago(0))...)
 	mark := sessionPath(tourID, "/mark")
-	if a := s.do(t, "POST", mark, url.Values{"name": {"Cents <b>"}, "tags": {"money, open  question,money"}, "note": {"ask\n  Ana & co"}}, nil); a.code != 200 || !strings.HasPrefix(a.path, "/sessions/"+tourID) {
-		t.Fatalf("%d %s", a.code, a.path)
-	}
+	a := s.do(t, "POST", mark, url.Values{"name": {"Cents <b>"}, "tags": {"money, open  question,money"}, "note": {"ask\n  Ana & co"}}, nil)
+	kit.Require(t, a.code == 200 && strings.HasPrefix(a.path, "/sessions/"+tourID), "%d %s", a.code, a.path)
 	s.do(t, "POST", mark, url.Values{"only": {"star"}, "star": {"1"}}, nil)
 	page := s.get(t, sessionPath(tourID, ""))
 	mustHave(t, page, "Cents &lt;b&gt;", "★ Starred", `href="/?tag=money"`, `href="/?tag=open-question"`, "ask\n  Ana &amp; co", `value="money, open-question"`)

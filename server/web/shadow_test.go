@@ -29,9 +29,9 @@ func TestChoose(t *testing.T) {
 		sessionPath("twice", "/artifacts"), sessionPath("twice", "/tail", "after", "-1"), sessionPath("twice", "/L/0"), sessionPath("twice", "/document", "path", "a"),
 		sessionPath("twice", "/file", "name", "a"), "/drops?session=twice"} {
 		a := s.do(t, "GET", path, nil, nil)
-		if a.code != http.StatusConflict || strings.Contains(a.body, "written by") || !strings.Contains(a.body, "<bdi>ann</bdi>") || !strings.Contains(a.body, "<bdi>bob</bdi>") {
-			t.Errorf("%s: %d %s", path, a.code, a.body)
-		}
+		kit.Check(t, a.code == http.StatusConflict && !strings.Contains(a.body, "written by") &&
+			strings.Contains(a.body, "<bdi>ann</bdi>") && strings.Contains(a.body, "<bdi>bob</bdi>"),
+			"%s: %d %s", path, a.code, a.body)
 	}
 	a := s.do(t, "POST", sessionPath("twice", "/documents"), map[string][]string{"path": {"x.md"}}, nil)
 	kit.Equal(t, "a link request for either", a.code, http.StatusConflict)
@@ -75,9 +75,8 @@ func TestMissing(t *testing.T) {
 	}
 	a := stranger.do(t, "GET", "/nowhere", nil, nil)
 	mustHave(t, a.body, "There is no page at this address", `<a href="/login">log in</a>`)
-	if a.code != 404 || strings.Contains(a.body, nav) || strings.Contains(a.body, "Log out") || strings.Contains(a.body, "kim") {
-		t.Errorf("%d, %s", a.code, a.body)
-	}
+	kit.Check(t, a.code == 404 && !strings.Contains(a.body, nav) && !strings.Contains(a.body, "Log out") &&
+		!strings.Contains(a.body, "kim"), "%d, %s", a.code, a.body)
 	// Other errors keep the navigation too.
 	mustHave(t, s.do(t, "GET", "/search?q=x&since=never", nil, nil).body, nav)
 }

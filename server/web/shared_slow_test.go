@@ -83,10 +83,9 @@ func TestSlowReadersHoldLittle(t *testing.T) {
 		}
 		kit.Equal(t, fmt.Sprintf("page %d of the link's maker", i), ask(image, cookies...), want)
 	}
-	if a := s.do(t, "GET", image, nil, nil); a.code != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" ||
-		a.header.Get("Content-Length") == fmt.Sprint(6<<20+8) {
-		t.Errorf("one more: %d %v", a.code, a.header)
-	}
+	a := s.do(t, "GET", image, nil, nil)
+	kit.Check(t, a.code == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "" &&
+		a.header.Get("Content-Length") != fmt.Sprint(6<<20+8), "one more: %d %v", a.code, a.header)
 	kit.Equal(t, "a small page of the same user", s.do(t, "GET", sessionPath("slow", ""), nil, nil).code, http.StatusOK)
 	s.as(t, s.owner)
 	kit.Equal(t, "another user", s.do(t, "GET", image, nil, nil).code, http.StatusOK)

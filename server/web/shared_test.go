@@ -86,9 +86,8 @@ func TestSharedSession(t *testing.T) {
 	s.shows(t, at("/L/1"), "answer of mine")
 	s.shows(t, at("/entry/3"), "end of mine")
 	image := s.visit(t, at("/image/2/0"))
-	if image.code != http.StatusOK || image.header.Get("Content-Type") != "image/png" || image.header.Get("Cache-Control") != "private, no-store" {
-		t.Errorf("image: %d %v", image.code, image.header)
-	}
+	kit.Check(t, image.code == http.StatusOK && image.header.Get("Content-Type") == "image/png" &&
+		image.header.Get("Cache-Control") == "private, no-store", "image: %d %v", image.code, image.header)
 	agent := s.link + "/sessions/mine%2Fagent-1"
 	s.shows(t, agent, "task of mine", "report of mine", "Session of this agent")
 	s.shows(t, agent+"/tail?after=-1&inside=1", "task of mine")

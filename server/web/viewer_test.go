@@ -55,12 +55,11 @@ func TestAssets(t *testing.T) {
 		}
 		n++
 		a := s.do(t, "GET", path, nil, nil)
-		if a.code != 200 || !strings.Contains(a.header.Get("Cache-Control"), "immutable") || a.header.Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", path, a.code, a.header)
-		}
-		if strings.Contains(a.body, "https://") || strings.Contains(strings.ReplaceAll(a.body, "http://www.w3.org/", ""), "http://") || strings.Contains(a.body, "@import") {
-			t.Errorf("%s names another site", path)
-		}
+		kit.Check(t, a.code == 200 && strings.Contains(a.header.Get("Cache-Control"), "immutable") &&
+			a.header.Get("Content-Type") != "", "%s: %d %v", path, a.code, a.header)
+		kit.Check(t, !strings.Contains(a.body, "https://") &&
+			!strings.Contains(strings.ReplaceAll(a.body, "http://www.w3.org/", ""), "http://") &&
+			!strings.Contains(a.body, "@import"), "%s names another site", path)
 		if e.Data == "script" {
 			script += len(a.body)
 		}
@@ -126,9 +125,7 @@ func TestGolden(t *testing.T) {
 			kit.Must(t, os.WriteFile(file, []byte(got), 0o600))
 		}
 		want := kit.Try(os.ReadFile(file)).Must(t)
-		if got != string(want) {
-			t.Errorf("%s differs from %s; look at it, then -update. It is\n%s", path, file, diffAt(got, string(want)))
-		}
+		kit.Check(t, got == string(want), "%s differs from %s; look at it, then -update. It is\n%s", path, file, diffAt(got, string(want)))
 	}
 }
 

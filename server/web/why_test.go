@@ -98,9 +98,8 @@ func TestFileTurns(t *testing.T) {
 	mustHave(t, got, "Round the totals", "Now the taxes", "Log the cart", "1 edit", `href="/sessions/one/L/7`)
 	mustLack(t, got, "Another cart")
 	kit.Equal(t, "turns have two edits, one of them with its agent's: "+got, strings.Count(got, "2 edits"), 2)
-	if a, b, c := strings.Index(got, "Log the cart"), strings.Index(got, "Now the taxes"), strings.Index(got, "Round the totals"); a > b || b > c {
-		t.Errorf("turns are not the newest first: %d %d %d", a, b, c)
-	}
+	a, b, c := strings.Index(got, "Log the cart"), strings.Index(got, "Now the taxes"), strings.Index(got, "Round the totals")
+	kit.Check(t, a <= b && b <= c, "turns are not the newest first: %d %d %d", a, b, c)
 	mustHave(t, s.get(t, "/why?file=art.go&project=sha-of-shop"), "No session that you may read wrote to it.")
 	s.login(t, s.addKey(t, s.addUser(t, "ana", server.Member), "tower"))
 	mustLack(t, s.get(t, page), "Round the totals", "Log the cart", "kim")

@@ -95,8 +95,7 @@ func TestAddresses(t *testing.T) {
 		"s3://b?endpoint=https://u:secret@h": "no address", "s3://b?lookup=secret@": "path or host", "s3://b?lookup=no": "path or host",
 	} {
 		err := CheckBlocks(bad)
-		if !errors.Is(err, ErrBadBlocks) || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "secret@") {
-			t.Errorf("%q: %v, want %q", bad, err, why)
-		}
+		kit.Check(t, errors.Is(err, ErrBadBlocks) && strings.Contains(err.Error(), why) &&
+			!strings.Contains(err.Error(), "secret@"), "%q: %v, want %q", bad, err, why)
 	}
 }

@@ -27,9 +27,7 @@ func pgBatch(session, raw string) *server.Batch {
 func TestPostgresWaitsForItsDisk(t *testing.T) {
 	c := pgtest.New(t, pgtest.Settings{"synchronous_commit = off"})
 	s := openPg(t, c.Database(t))
-	if len(s.Notes()) != 0 {
-		t.Errorf("notes about a sound database: %q", s.Notes())
-	}
+	kit.Check(t, len(s.Notes()) == 0, "notes about a sound database: %q", s.Notes())
 	for setting, want := range map[string]string{"synchronous_commit": "on", "fsync": "on"} {
 		var got string
 		err := s.pool.QueryRow(t.Context(), `SELECT current_setting($1)`, setting).Scan(&got)

@@ -118,9 +118,7 @@ func TestLogIsCut(t *testing.T) {
 	kit.Check(t, !s.log.cut(t.Context()) && logSize(t, s) != 0, "the log is cut beside writers")
 	kit.Must(t, snap.Close())
 	for end := time.Now().Add(2 * time.Minute); logSize(t, s) > 0; <-time.After(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("at rest the log has %d bytes", logSize(t, s))
-		}
+		kit.Require(t, !time.Now().After(end), "at rest the log has %d bytes", logSize(t, s))
 	}
 }
 
@@ -168,8 +166,6 @@ func TestShortLogStays(t *testing.T) {
 	default:
 	}
 	var busy, pages, done int64
-	if err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &pages, &done); err != nil ||
-		pages == 0 || pages != done {
-		t.Errorf("%d of %d pages are in the file, %v", done, pages, err)
-	}
+	err := s.read.QueryRowContext(t.Context(), `PRAGMA wal_checkpoint(NOOP)`).Scan(&busy, &pages, &done)
+	kit.Check(t, err == nil && pages != 0 && pages == done, "%d of %d pages are in the file, %v", done, pages, err)
 }

@@ -77,9 +77,8 @@ func bounded(t *testing.T, most int) {
 		}
 	}
 	look(t, db, func(c *conn) {
-		if c.order.Len() != most || len(c.kept) != most {
-			t.Errorf("%d and %d statements are kept, want %d", c.order.Len(), len(c.kept), most)
-		}
+		kit.Check(t, c.order.Len() == most && len(c.kept) == most,
+			"%d and %d statements are kept, want %d", c.order.Len(), len(c.kept), most)
 	})
 }
 

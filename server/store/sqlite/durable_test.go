@@ -34,9 +34,8 @@ func TestDurability(t *testing.T) {
 		return errors.New("given up")
 	})
 	var mode string
-	if qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode); err == nil || qerr != nil || mode != "2" {
-		t.Errorf("synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
-	}
+	qerr := s.conn.QueryRowContext(t.Context(), "PRAGMA synchronous").Scan(&mode)
+	kit.Check(t, err != nil && qerr == nil && mode == "2", "synchronous is %q after something lazy (%v, %v)", mode, err, qerr)
 	err = s.conn.QueryRowContext(t.Context(), "PRAGMA temp_store").Scan(&undo)
 	kit.Check(t, err == nil && undo == "0", "temp_store is %q after something lazy (%v)", undo, err)
 	_, err = s.read.ExecContext(t.Context(), `DELETE FROM keys`)

@@ -167,10 +167,8 @@ func TestFlat(t *testing.T) {
 		}
 		a, n := count(few)
 		b, m := count(many)
-		if a.statements != b.statements || a.rows != b.rows || n != m {
-			t.Errorf("%s: %d statements, %d rows, an answer of %d; with more users %d, %d, %d", c.name, a.statements, a.rows, n,
-				b.statements, b.rows, m)
-		}
+		kit.Check(t, a.statements == b.statements && a.rows == b.rows && n == m,
+			"%s: %d statements, %d rows, an answer of %d; with more users %d, %d, %d", c.name, a.statements, a.rows, n, b.statements, b.rows, m)
 		for _, step := range b.plans {
 			kit.Check(t, !wholly.MatchString(step) || c.scan && (strings.Contains(step, "INDEX") || step == "SCAN d"),
 				"%s: %s", c.name, step)

@@ -79,9 +79,8 @@ func TestRankGoneBoundSessions(t *testing.T) {
 			for _, x := range r.List {
 				got = append(got, x.Gone)
 			}
-			if slices.Sort(got); strings.Join(got, ", ") != want {
-				t.Errorf("%s, of %d turns: %q want %s", text, turns, got, want)
-			}
+			slices.Sort(got)
+			kit.Check(t, strings.Join(got, ", ") == want, "%s, of %d turns: %q want %s", text, turns, got, want)
 		}
 	}
 }

@@ -15,9 +15,8 @@ func TestUnsummed(t *testing.T) {
 		return n
 	}
 	for i, want := range []int64{1, 3} {
-		if putText(t, s, 1, "s", int64(2*i), "a"); summed() != -1 {
-			t.Errorf("after a write summed is %d", summed())
-		}
+		putText(t, s, 1, "s", int64(2*i), "a")
+		kit.Check(t, summed() == -1, "after a write summed is %d", summed())
 		if i > 0 {
 			putText(t, s, 1, "s", 1, "b")
 		}

@@ -68,9 +68,8 @@ func TestWeek(t *testing.T) {
 	c := chart.Week{ID: "w", Format: plain}
 	c.Hours[0][9], c.Hours[6][23] = 8, 1
 	got := marks(t, c.SVG())
-	if len(got) != 7*24 || got[9] != "h4 20 Mon 09:00: 8" || got[167] != "h1 20 Sun 23:00: 1" || got[10] != "h0 20 Mon 10:00: 0" {
-		t.Errorf("%d marks: %q", len(got), got)
-	}
+	kit.Check(t, len(got) == 7*24 && got[9] == "h4 20 Mon 09:00: 8" && got[167] == "h1 20 Sun 23:00: 1" &&
+		got[10] == "h0 20 Mon 10:00: 0", "%d marks: %q", len(got), got)
 }
 
 func TestYear(t *testing.T) {

@@ -67,16 +67,15 @@ func TestSpentBrush(t *testing.T) {
 		kit.Check(t, !strings.Contains(string(got), "span"), "a spent highlighter colours: %s", got)
 	}
 	few := markup.Colours(25, time.Minute)
-	if one, two, three := codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"); one != two || one == three {
-		t.Errorf("a highlighter for two: %s %s %s", one, two, three)
-	}
+	one, two, three := codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go"), codeOf(few, "func f() {}", "go")
+	kit.Check(t, one == two && one != three, "a highlighter for two: %s %s %s", one, two, three)
 	if got := codeOf(highlighter(), strings.Repeat("func ", 20_000), "go"); strings.Contains(string(got), "span") {
 		t.Error("a long line is coloured")
 	}
 	// Of a long text the beginning is coloured, and nothing is lost.
 	long := strings.Repeat("func f() {}\n", 10_000)
 	got := string(codeOf(highlighter(), long, "go"))
-	if n := strings.Count(got, `<span class="tk">func</span>`); n < 100 || n > 4200 || strings.Count(got, "func") != 10_000 {
-		t.Errorf("of a long text %d lines are coloured, %d are there", n, strings.Count(got, "func"))
-	}
+	n := strings.Count(got, `<span class="tk">func</span>`)
+	kit.Check(t, n >= 100 && n <= 4200 && strings.Count(got, "func") == 10_000,
+		"of a long text %d lines are coloured, %d are there", n, strings.Count(got, "func"))
 }
