@@ -38,9 +38,7 @@ func runHub(t *testing.T) (*Hub, tape) {
 	hub := NewHub(source)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		kit.Should(t, hub.Run(ctx))
-	})
+	wg.Go(func() { kit.Should(t, hub.Run(ctx)) })
 	t.Cleanup(func() { stop(); wg.Wait() })
 	return hub, source
 }

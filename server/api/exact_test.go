@@ -136,8 +136,7 @@ func TestGoldenRequests(t *testing.T) {
 // golden reads a golden request: its body as sent, and that body's encoding.
 func golden(t *testing.T, name string) (body []byte, encoding string) {
 	t.Helper()
-	b, err := os.ReadFile(name)
-	kit.Must(t, err)
+	b := kit.Try(os.ReadFile(name)).Must(t)
 	if filepath.Ext(name) == ".json" {
 		return b, ""
 	}
@@ -145,8 +144,7 @@ func golden(t *testing.T, name string) (body []byte, encoding string) {
 	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/api/conversations") {
 		t.Skip("not an ingest request")
 	}
-	body, err = io.ReadAll(req.Body)
-	kit.Require(t, err == nil, "%v", err)
+	body = kit.Try(io.ReadAll(req.Body)).Must(t)
 	return body, req.Header.Get("Content-Encoding")
 }
 
@@ -156,11 +154,9 @@ func takeGolden(t *testing.T, body []byte, encoding string) {
 	a := r.do("POST", "/api/conversations", map[string]string{"Content-Encoding": encoding}, bytes.NewReader(body))
 	kit.Require(t, a.status == 200, "%d %s", a.status, a.body)
 	if encoding == "zstd" {
-		d, err := zstd.NewReader(nil)
-		kit.Must(t, err)
+		d := kit.Try(zstd.NewReader(nil)).Must(t)
 		defer d.Close()
-		body, err = d.DecodeAll(body, nil)
-		kit.Require(t, err == nil, "%v", err)
+		body = kit.Try(d.DecodeAll(body, nil)).Must(t)
 	} else if encoding != "" {
 		return // taken; what it holds is another golden's business
 	}

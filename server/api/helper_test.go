@@ -51,9 +51,7 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 
 func (r *rig) start(set ...func(*api.Server)) {
 	r.t.Helper()
-	var err error
-	r.store, err = sqlite.Open(r.t.Context(), r.path)
-	kit.Require(r.t, err == nil, "%v", err)
+	r.store = kit.Try(sqlite.Open(r.t.Context(), r.path)).Must(r.t)
 	log := discard()
 	hub := server.NewHub(r.store)
 	s := api.New(r.store, auth.New(r.store, log), hub)

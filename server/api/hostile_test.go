@@ -41,9 +41,7 @@ func newSiege(t *testing.T, set func(*api.Server)) *siege {
 	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		kit.Err(t, "run", nil)(s.Run(ctx, ln))
-	})
+	wg.Go(func() { kit.Err(t, "run", nil)(s.Run(ctx, ln)) })
 	g := &siege{rig: r, addr: ln.Addr().String(), url: "http://" + ln.Addr().String()}
 	g.stop = func() { cancel(); wg.Wait() }
 	t.Cleanup(g.stop)
@@ -150,8 +148,7 @@ func TestBombs(t *testing.T) {
 // attack posts a body to the listener under siege.
 func (g *siege) attack(encoding string, body []byte) int {
 	g.t.Helper()
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", bytes.NewReader(body))
-	kit.Must(g.t, err)
+	req := kit.Try(http.NewRequestWithContext(g.t.Context(), http.MethodPost, g.url+"/api/conversations", bytes.NewReader(body))).Must(g.t)
 	req.Header.Set("X-API-Key", g.key)
 	req.Header.Set("Content-Encoding", encoding)
 	res := kit.Try(http.DefaultClient.Do(req)).Must(g.t)

@@ -50,9 +50,7 @@ func TestGracefulStop(t *testing.T) {
 	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		kit.Err(t, "run", nil)(s.Run(ctx, ln))
-	})
+	wg.Go(func() { kit.Err(t, "run", nil)(s.Run(ctx, ln)) })
 	wg.Go(func() {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+ln.Addr().String()+"/api/conversations",
 			strings.NewReader(bare))

@@ -176,9 +176,7 @@ func TestDeriveDropsLater(t *testing.T) {
 			SessionID: "s", Machine: "m", Epoch: "e", Generation: 1, RewoundTo: 3, EndLine: line + 1}}
 		kit.Must(t, s.Put(t.Context(), b))
 		for n := int64(1); n > 0; {
-			var err error
-			n, err = s.Lag(t.Context())
-			kit.Require(t, err == nil, "%v", err)
+			n = kit.Try(s.Lag(t.Context())).Must(t)
 		}
 		list, err := s.Drops(t.Context(), server.Scope{All: true}, server.DropQuery{Session: "", Limit: 10})
 		kit.Check(t, err == nil && len(list) == 1 && list[0].Lines == want && list[0].First == 3, "line %d: %+v, %v",
@@ -200,8 +198,7 @@ func TestUndated(t *testing.T) {
 	s.put("ahead", 0, 0, title, prompt(60, "of a clock that is fast"))
 	s.put("bare", 0, 0, title)
 	s.derive()
-	hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: "early words", Limit: 50})
-	kit.Must(t, err)
+	hits := kit.Try(s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: "early words", Limit: 50})).Must(t)
 	got := map[string]map[int64]time.Duration{}
 	for _, h := range hits.List {
 		if got[h.Session.SessionID] == nil {
@@ -268,8 +265,7 @@ func TestPlaces(t *testing.T) {
 	)
 	s.derive()
 	find := func(text string, kinds ...string) string {
-		hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Kinds: kinds, Limit: 50})
-		kit.Must(t, err)
+		hits := kit.Try(s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Kinds: kinds, Limit: 50})).Must(t)
 		var out []string
 		for _, h := range hits.List {
 			out = append(out, fmt.Sprint(h.Line, " ", h.Kind))

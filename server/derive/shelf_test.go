@@ -43,9 +43,7 @@ func (w watched) SaveDerived(ctx context.Context, list ...*server.Derivation) er
 func newShelf(t *testing.T) shelf {
 	t.Helper()
 	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
-	t.Cleanup(func() {
-		kit.Should(t, st.Close())
-	})
+	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	return shelf{T: t, Store: st}
 }
 
@@ -92,8 +90,7 @@ func (s shelf) derive() {
 
 func (s shelf) session(name string) server.FoundSession {
 	s.Helper()
-	found, err := s.Find(s.Context(), server.Scope{All: true}, server.SessionQuery{Page: server.Page{Limit: 50}, Agents: true})
-	kit.Must(s.T, err)
+	found := kit.Try(s.Find(s.Context(), server.Scope{All: true}, server.SessionQuery{Page: server.Page{Limit: 50}, Agents: true})).Must(s.T)
 	i := slices.IndexFunc(found.List, func(x server.FoundSession) bool { return x.SessionID == name })
 	kit.Require(s, i >= 0, "session %s is not there", name)
 	return found.List[i]
@@ -103,8 +100,7 @@ func (s shelf) session(name string) server.FoundSession {
 // what the newest view does not show.
 func (s shelf) hits(text string) string {
 	s.Helper()
-	hits, err := s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Superseded: true, Limit: 500})
-	kit.Must(s.T, err)
+	hits := kit.Try(s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Superseded: true, Limit: 500})).Must(s.T)
 	var out []string
 	for _, h := range hits.List {
 		gone := ""
@@ -263,9 +259,7 @@ func (s shelf) running(c *counting) (caughtUp, stop func()) {
 	caughtUp = func() {
 		s.Helper()
 		for n := int64(1); n > 0; {
-			var err error
-			n, err = s.Lag(s.Context())
-			kit.Require(s, err == nil, "%v", err)
+			n = kit.Try(s.Lag(s.Context())).Must(s)
 		}
 	}
 	return caughtUp, func() {

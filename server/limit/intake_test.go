@@ -159,9 +159,7 @@ func TestRates(t *testing.T) {
 // made. A slot that is given back is free again.
 func TestSnapshotsOfOne(t *testing.T) {
 	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
-	t.Cleanup(func() {
-		kit.Should(t, st.Close())
-	})
+	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	users := map[string]server.User{}
 	for _, name := range []string{"ann", "bob"} {
 		u := kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})).Must(t)
@@ -212,11 +210,8 @@ func TestSnapshotsOfOne(t *testing.T) {
 // TestDownloadHoldsNothing: while a download's lines are written, the store can give all its snapshots to others, and what
 // goes away meanwhile ends the download with an error.
 func TestDownloadHoldsNothing(t *testing.T) {
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
-	t.Cleanup(func() {
-		kit.Should(t, st.Close())
-	})
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	u := kit.Try(st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})).Must(t)
 	var want []server.Line
 	for i := range 10 {
@@ -232,7 +227,7 @@ func TestDownloadHoldsNothing(t *testing.T) {
 	defer cancel()
 	span := server.Span{From: 0, To: 20}
 	n := 0
-	err = d.Lines(t.Context(), span, func(l server.Line) error {
+	err := d.Lines(t.Context(), span, func(l server.Line) error {
 		kit.Check(t, l.Index == want[n].Index && bytes.Equal(l.Raw, want[n].Raw), "line %d is %d with %d bytes", n,
 			l.Index, len(l.Raw))
 		n++

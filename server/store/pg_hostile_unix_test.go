@@ -50,11 +50,10 @@ func TestPostgresLargeLine(t *testing.T) {
 	put(t, s, batch("s", server.Line{Raw: raw}, object(1, "small")))
 	put(t, s, batch("s", server.Line{Raw: raw[1:]}, object(1, "small"))) // replaces it
 	snap := openSession(t, s, "s")
-	err := snap.Lines(t.Context(), server.Span{To: 1}, func(l server.Line) error {
+	kit.Should(t, snap.Lines(t.Context(), server.Span{To: 1}, func(l server.Line) error {
 		kit.Equal(t, "bytes came back, or others", l.Raw, raw[1:])
 		return nil
-	})
-	kit.Should(t, err)
+	}))
 }
 
 // TestPostgresPoison: a batch that the schema refuses does not take others of its group with it.

@@ -24,9 +24,8 @@ func dumped(t *testing.T, url, text string) (found []string) {
 	for _, table := range tables {
 		var n int
 		// Text as it is, in lower case, and the bytes of a bytea in hexadecimal digits.
-		err := c.QueryRow(t.Context(), `SELECT count(*) FROM `+pgx.Identifier{table}.Sanitize()+` AS r
-WHERE position(lower($1) IN lower(r::text)) > 0 OR position($2 IN r::text) > 0`, text, fmt.Sprintf("%x", text)).Scan(&n)
-		kit.Must(t, err)
+		kit.Must(t, c.QueryRow(t.Context(), `SELECT count(*) FROM `+pgx.Identifier{table}.Sanitize()+` AS r
+WHERE position(lower($1) IN lower(r::text)) > 0 OR position($2 IN r::text) > 0`, text, fmt.Sprintf("%x", text)).Scan(&n))
 		if n > 0 {
 			found = append(found, table)
 		}

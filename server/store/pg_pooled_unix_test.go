@@ -34,9 +34,7 @@ func TestPooledServers(t *testing.T) {
 	heard := kit.Try(two.Changes(ctx)).Must(t)
 	var wg sync.WaitGroup
 	for i := range 50 {
-		wg.Go(func() {
-			kit.Should(t, one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y"))))
-		})
+		wg.Go(func() { kit.Should(t, one.Put(ctx, batch(fmt.Sprintf("s%d", i), object(0, "x"), object(1, "y")))) })
 	}
 	wg.Wait()
 	for i := 0; ; i++ { // what was put before the other one listened is not announced again

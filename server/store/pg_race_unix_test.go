@@ -236,12 +236,9 @@ func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, se
 	b.Owner = ann.ID
 	put(t, st, b)
 	id := idOf(t, st, "s")
-	conn, err := pgx.Connect(t.Context(), url)
-	kit.Must(t, err)
+	conn := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	run := func(query string) {
-		kit.Try(conn.Exec(t.Context(), query)).Should(t)
-	}
+	run := func(query string) { kit.Try(conn.Exec(t.Context(), query)).Should(t) }
 	wait := func(most int) {
 		for n := 0; n < most && t.Context().Err() == nil; {
 			select {
@@ -271,7 +268,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n); err 
 		wait(2)
 		run(`COMMIT`)
 	}()
-	_, err = st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
+	_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
 	<-kept
 	<-let
 	marked := 1

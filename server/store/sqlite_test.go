@@ -115,9 +115,8 @@ ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
 // alterAt changes a database that nobody has open.
 func alterAt(t *testing.T, path, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	kit.Must(t, err)
-	_, err = db.Exec(statement)
+	db := kit.Try(sql.Open("sqlite", path)).Must(t)
+	_, err := db.Exec(statement)
 	kit.Must(t, errors.Join(err, db.Close()))
 }
 
@@ -148,11 +147,9 @@ func TestOpenAtOnce(t *testing.T) {
 // TestPoisonBatch: one that the schema refuses does not take others of its group with it.
 func TestPoisonBatch(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
-	db, err := sql.Open("sqlite", s.Path())
-	kit.Must(t, err)
+	db := kit.Try(sql.Open("sqlite", s.Path())).Must(t)
 	defer db.Close()
-	_, err = db.Exec(`CREATE TRIGGER poison BEFORE INSERT ON lines WHEN NEW.raw = x'62' BEGIN SELECT RAISE(FAIL, 'poison'); END`)
-	kit.Must(t, err)
+	kit.Try(db.Exec(`CREATE TRIGGER poison BEFORE INSERT ON lines WHEN NEW.raw = x'62' BEGIN SELECT RAISE(FAIL, 'poison'); END`)).Must(t)
 	var wg sync.WaitGroup
 	for i := range 30 {
 		wg.Go(func() {

@@ -241,9 +241,7 @@ func (s suite) forgetDuringUpload(t *testing.T) {
 		content := fmt.Sprint("content ", round)
 		putDocuments(t, st, 1, gone, "e", version("a", 1, server.Linked, content))
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			kit.Try(st.Forget(ctx, all, gone, 0, start)).Should(t)
-		})
+		wg.Go(func() { kit.Try(st.Forget(ctx, all, gone, 0, start)).Should(t) })
 		wg.Go(func() {
 			b := &server.DocumentBatch{Head: paperHead(kept, "e"), Owner: 1, Received: start, Events: []server.DocumentEvent{version("a", 1, server.Linked, content)}}
 			kit.Should(t, st.PutDocuments(ctx, b))

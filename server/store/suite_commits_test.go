@@ -22,9 +22,7 @@ func (s suite) commits(t *testing.T) {
 	st := s.open(t)
 	var users [2]server.User
 	for i, name := range []string{"ann", "bob"} {
-		var err error
-		users[i], err = st.AddUser(t.Context(), name, server.Member, server.By{At: start})
-		kit.Require(t, err == nil, "%v", err)
+		users[i] = kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: start})).Must(t)
 	}
 	ann, bob := users[0].ID, users[1].ID
 	for _, name := range []string{"a", "b"} {

@@ -47,9 +47,8 @@ func (s suite) edits(t *testing.T) {
 	}
 	expect := func(scope server.Scope, name string, to int64, want string) {
 		t.Helper()
-		list, err := st.EditsOf(t.Context(), scope, server.EditQuery{Name: name, To: at.Add(time.Duration(to) * time.Minute),
-			Limit: 100, Sums: asked})
-		kit.Must(t, err)
+		list := kit.Try(st.EditsOf(t.Context(), scope, server.EditQuery{Name: name, To: at.Add(time.Duration(to) * time.Minute),
+			Limit: 100, Sums: asked})).Must(t)
 		var got []string
 		for _, e := range list {
 			known := 0

@@ -12,8 +12,7 @@ import (
 
 func requestLink(t *testing.T, st full, user int64, path string, link bool) server.LinkRequest {
 	t.Helper()
-	w, err := st.RequestLink(t.Context(), server.Scope{User: user}, ofSession("s"), server.LinkRequestInput{Path: path, Link: link, By: user, At: start})
-	kit.Must(t, err)
+	w := kit.Try(st.RequestLink(t.Context(), server.Scope{User: user}, ofSession("s"), server.LinkRequestInput{Path: path, Link: link, By: user, At: start})).Must(t)
 	return w
 }
 

@@ -227,8 +227,7 @@ func (s suite) maskFiles(t *testing.T) {
 	upload(t, st, 1, "s", "tool-results/t.txt", content)
 	kit.Equal(t, "masked once more", mask(t, st, m), server.Masked{Files: 1})
 	kit.Equal(t, "content", blobContent(t, st, sum), masked(string(content)))
-	err = st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(int64, int64) {})
-	kit.Should(t, err)
+	kit.Should(t, st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(int64, int64) {}))
 }
 
 // maskCheckpoints: texts of a checkpoint get their tokens, each by its own hash.

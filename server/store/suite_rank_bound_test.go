@@ -34,8 +34,7 @@ func (s suite) rankBound(t *testing.T) {
 		"zeppelin":                     {"small-old", true},
 		`"return the zeppelin" return`: {"small-old", true},
 	} {
-		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), Limit: 1, Facets: true})
-		kit.Must(t, err)
+		r := kit.Try(st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), Limit: 1, Facets: true})).Must(t)
 		kit.Check(t, r.Turns >= 1 && r.Turns <= search.MostTurns && r.More != want.all && (!want.all || r.Total == 1),
 			"%s: %d turns read, more %v, %d sessions", text, r.Turns, r.More, r.Total)
 		kit.Check(t, len(r.List) == 1 && r.List[0].SessionID == want.first, "%s: %+v, want %s", text, r.List, want.first)

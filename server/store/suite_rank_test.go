@@ -135,8 +135,7 @@ func (s suite) rankShows(t *testing.T) {
 	talk(t, st, 0, "docs-c", 2, "prompt:write docs", "answer:cart docs")
 	ask := func(text, after string, limit int) server.Ranked {
 		t.Helper()
-		r, err := st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), After: after, Limit: limit, Each: 2, Facets: true})
-		kit.Must(t, err)
+		r := kit.Try(st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), After: after, Limit: limit, Each: 2, Facets: true})).Must(t)
 		return r
 	}
 	r := ask("rounded cart", "", 10)

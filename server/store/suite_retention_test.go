@@ -38,9 +38,7 @@ func retire(t *testing.T, st full) server.RetentionReport {
 	t.Helper()
 	var got [3]server.RetentionReport
 	for i := range got {
-		var err error
-		got[i], err = st.Retire(t.Context(), server.RetireOptions{Dry: i != 1, By: "ann", Now: later})
-		kit.Require(t, err == nil, "%v", err)
+		got[i] = kit.Try(st.Retire(t.Context(), server.RetireOptions{Dry: i != 1, By: "ann", Now: later})).Must(t)
 	}
 	kit.Check(t, fmt.Sprint(got[0].Counts) == fmt.Sprint(got[1].Counts) && len(got[2].Counts) == 0,
 		"a dry run counts\n%+v, then\n%+v is taken, and\n%+v is left", got[0].Counts, got[1].Counts, got[2].Counts)
@@ -89,9 +87,7 @@ func understand(t *testing.T, st full) {
 func views(t *testing.T, st full, session string) (out []protocol.ViewDigest, retired int64) {
 	t.Helper()
 	opened(t, st, session, func(snap server.Snapshot) {
-		var err error
-		out, err = audit.DigestViews(t.Context(), snap)
-		kit.Require(t, err == nil, "%v", err)
+		out = kit.Try(audit.DigestViews(t.Context(), snap)).Must(t)
 	})
 	for i := range out {
 		for _, r := range out[i].Retired {

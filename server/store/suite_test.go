@@ -120,20 +120,17 @@ func put(t *testing.T, s full, b *server.Batch) {
 func openSession(t *testing.T, s full, session string) server.Snapshot {
 	t.Helper()
 	snap := kit.Try(s.Open(t.Context(), server.Ref{SessionID: session})).Must(t)
-	t.Cleanup(func() {
-		kit.Should(t, snap.Close())
-	})
+	t.Cleanup(func() { kit.Should(t, snap.Close()) })
 	return snap
 }
 
 // dump is all lines of a generation as "index:kind:raw".
 func dump(t *testing.T, snap server.Snapshot, generation int64) (out []string) {
 	t.Helper()
-	err := snap.Lines(t.Context(), server.Span{Generation: generation, From: 0, To: 1 << 40}, func(l server.Line) error {
+	kit.Must(t, snap.Lines(t.Context(), server.Span{Generation: generation, From: 0, To: 1 << 40}, func(l server.Line) error {
 		out = append(out, fmt.Sprintf("%d:%s:%s", l.Index, l.Kind, l.Raw))
 		return nil
-	})
-	kit.Must(t, err)
+	}))
 	return out
 }
 

@@ -50,15 +50,13 @@ var today = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 // newSite serves a viewer after change has set its fields.
 func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
-	kit.Must(t, err)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
 	s := &site{store: st}
 	s.owner = s.addUser(t, "kim", server.Owner)
 	s.key = s.addKey(t, s.owner, "laptop")
 	log := slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s.access = auth.New(st, log)
-	s.viewer, err = web.New(st, s.access)
-	kit.Require(t, err == nil, "%v", err)
+	s.viewer = kit.Try(web.New(st, s.access)).Must(t)
 	hub := server.NewHub(st)
 	s.viewer.Log, s.viewer.Hub, s.viewer.Now = log, hub, func() time.Time { return today }
 	if change != nil {
@@ -164,8 +162,7 @@ func (s *site) settle(t testing.TB, owner server.User, h server.Head, lines int6
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		snap, err := s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Owner: owner.ID, Machine: &h.Machine})
-		kit.Must(t, err)
+		snap := kit.Try(s.store.View(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Owner: owner.ID, Machine: &h.Machine})).Must(t)
 		id, total := snap.Session().ID, snap.Session().Lines
 		kit.Must(t, snap.Close())
 		facts := kit.Try(s.store.SummaryOf(t.Context(), id)).Must(t)
@@ -204,8 +201,7 @@ type answer struct {
 
 func (s *site) do(t testing.TB, method, path string, form url.Values, header map[string]string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))
-	kit.Must(t, err)
+	req := kit.Try(http.NewRequestWithContext(t.Context(), method, s.URL+s.base+path, strings.NewReader(form.Encode()))).Must(t)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for k, v := range header {
 		req.Header.Set(k, v)

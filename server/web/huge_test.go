@@ -17,8 +17,7 @@ func TestHugeLineInPieces(t *testing.T) {
 	s := newSharing(t)
 	address := kit.Try(url.Parse(s.URL)).Must(t)
 	most := 0 // bytes of a line that a page got at once
-	v, err := web.New(&watched{Store: s.store, read: func(l server.Line) { most = max(most, len(l.Raw)) }}, s.access)
-	kit.Must(t, err)
+	v := kit.Try(web.New(&watched{Store: s.store, read: func(l server.Line) { most = max(most, len(l.Raw)) }}, s.access)).Must(t)
 	v.Log, v.Hub, v.Now = s.viewer.Log, s.viewer.Hub, s.viewer.Now
 	s.Config.Handler = v.Handler()
 	m := &meter{site: s.site, cookies: s.client.Jar.Cookies(address)}

@@ -207,8 +207,7 @@ func hostileArtifacts(t *testing.T, s *site, h server.Head, p string) {
 		e.By, f.By, f.Line = p, p, int64(i)
 		s.putDocuments(t, h, e, f)
 	}
-	w, err := s.store.RequestLink(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.LinkRequestInput{Path: hostileName(p, ".x"), Link: true, At: today})
-	kit.Must(t, err)
+	w := kit.Try(s.store.RequestLink(t.Context(), server.Scope{All: true}, server.Ref{SessionID: h.SessionID, Machine: &h.Machine}, server.LinkRequestInput{Path: hostileName(p, ".x"), Link: true, At: today})).Must(t)
 	s.putDocuments(t, h, server.DocumentEvent{Path: w.Path, Change: server.Refused, By: p, At: today, Reason: p, LinkRequest: w.ID, Line: -1})
 	h.SessionID, _, _ = strings.Cut(h.SessionID, "/") // an agent's files are its session's
 	s.file(t, h, "tool-results/x.txt", p)

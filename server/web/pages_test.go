@@ -299,10 +299,9 @@ func TestExportFarLine(t *testing.T) {
 	prompt := func(text string) []byte {
 		return []byte(`{"type":"user","message":{"role":"user","content":"` + text + `"}}`)
 	}
-	err := s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: today, Head: h, Lines: []server.Line{
+	kit.Must(t, s.store.Put(t.Context(), &server.Batch{Owner: s.owner.ID, Received: today, Head: h, Lines: []server.Line{
 		{Index: 0, Raw: prompt("the first")}, {Index: 1 << 40, Raw: prompt("the second")}, {Index: far, Raw: prompt("the last")},
-	}})
-	kit.Must(t, err)
+	}}))
 	for _, format := range []string{"md", "html", "json", "jsonl"} {
 		body := s.get(t, sessionPath("far", "/export", "format", format))
 		mustHave(t, body, "the first", "the second", "the last")

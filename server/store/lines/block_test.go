@@ -85,9 +85,7 @@ func TestRefuses(t *testing.T) {
 func TestDamage(t *testing.T) {
 	c := blockCodec(t)
 	b := build(t, c, some()[:4])
-	whole := func(x Block, what string) {
-		kit.Err(t, what, errDamaged)(opened(c, x))
-	}
+	whole := func(x Block, what string) { kit.Err(t, what, errDamaged)(opened(c, x)) }
 	for name, at := range map[string]func(*Block) *[]byte{
 		"hash":   func(b *Block) *[]byte { return &b.SHA256 },
 		"header": func(b *Block) *[]byte { return &b.Header },

@@ -80,9 +80,8 @@ func TestClasses(t *testing.T) {
 		QueryRow(context.Context, string, ...any) pgx.Row
 	}) (got string) {
 		t.Helper()
-		err := q.QueryRow(t.Context(), `SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')`).
-			Scan(&got)
-		kit.Must(t, err)
+		kit.Must(t, q.QueryRow(t.Context(), `SELECT current_setting('statement_timeout') || ' ' || current_setting('lock_timeout')`).
+			Scan(&got))
 		return got
 	}
 	for want, c := range map[string]class{"1min 20s": classIngest, "5min 5s": classBackground, "5s 1s": classBarrier} {

@@ -31,8 +31,7 @@ func TestReplica(t *testing.T) {
 	sees := func(user int64) (n int, byReplica bool) {
 		t.Helper()
 		before := r.answers.Load()
-		found, err := r.Find(t.Context(), server.Scope{All: true, User: user}, server.SessionQuery{Page: server.Page{Limit: 100}})
-		kit.Must(t, err)
+		found := kit.Try(r.Find(t.Context(), server.Scope{All: true, User: user}, server.SessionQuery{Page: server.Page{Limit: 100}})).Must(t)
 		return len(found.List), r.answers.Load() > before
 	}
 	for _, user := range []int64{ann, ben} {

@@ -18,9 +18,7 @@ import (
 // TestLogIsBounded: while lines come in, what they wrote leaves the log, which is used again.
 func TestLogIsBounded(t *testing.T) {
 	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
-	defer func() {
-		kit.Should(t, s.Close())
-	}()
+	defer func() { kit.Should(t, s.Close()) }()
 	const pages = 50
 	s.queue.Lead <- struct{}{}
 	s.log.pages = pages

@@ -11,11 +11,8 @@ import (
 
 func open(t *testing.T, most int) *sql.DB {
 	t.Helper()
-	db, err := openConnection("file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "a.db"))+"?_journal_mode=WAL", most)
-	kit.Must(t, err)
-	t.Cleanup(func() {
-		kit.Should(t, db.Close())
-	})
+	db := kit.Try(openConnection("file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "a.db"))+"?_journal_mode=WAL", most)).Must(t)
+	t.Cleanup(func() { kit.Should(t, db.Close()) })
 	db.SetMaxOpenConns(1)
 	exec(t, db, `CREATE TABLE a (n INTEGER PRIMARY KEY, s TEXT)`)
 	for n := range 10 {

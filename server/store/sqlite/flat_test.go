@@ -26,14 +26,13 @@ type counter struct {
 
 func (c *counter) Query(ctx context.Context, query string, args []any, row func(sqlstore.Scanner) error) error {
 	c.statements++
-	err := c.dialect.Query(ctx, "EXPLAIN QUERY PLAN "+query, args, func(row sqlstore.Scanner) error {
+	kit.Must(c.t, c.dialect.Query(ctx, "EXPLAIN QUERY PLAN "+query, args, func(row sqlstore.Scanner) error {
 		var n sql.RawBytes
 		var step string
 		err := row.Scan(&n, &n, &n, &step)
 		c.plans = append(c.plans, step)
 		return err
-	})
-	kit.Require(c.t, err == nil, "%v", err)
+	}))
 	return c.dialect.Query(ctx, query, args, func(x sqlstore.Scanner) error {
 		c.rows++
 		return row(x)
@@ -89,8 +88,7 @@ func grown(t *testing.T, users int) *Store {
 	}
 	kit.Must(t, s.SaveDerived(t.Context(), all...))
 	for more := true; more; {
-		more, err = s.SumUp(t.Context())
-		kit.Require(t, err == nil, "%v", err)
+		more = kit.Try(s.SumUp(t.Context())).Must(t)
 	}
 	return s
 }
@@ -104,8 +102,7 @@ func TestFlat(t *testing.T) {
 	few, many := grown(t, 40), grown(t, 120)
 	member := server.Scope{User: 30}
 	find := func(s *Store) []server.FoundSession {
-		found, err := s.Find(t.Context(), everyone, server.SessionQuery{Page: server.Page{Limit: 5, Recent: true}})
-		kit.Must(t, err)
+		found := kit.Try(s.Find(t.Context(), everyone, server.SessionQuery{Page: server.Page{Limit: 5, Recent: true}})).Must(t)
 		return found.List
 	}
 	for _, c := range []struct {
@@ -180,9 +177,7 @@ func TestFlat(t *testing.T) {
 func TestPanicRollsBack(t *testing.T) {
 	s := openTexts(t)
 	func() {
-		defer func() {
-			kit.Check(t, recover() != nil, "the panic does not go on")
-		}()
+		defer func() { kit.Check(t, recover() != nil, "the panic does not go on") }()
 		_ = s.withWriter(t.Context(), func(c *sql.Conn) error {
 			kit.Try(c.ExecContext(t.Context(), `INSERT INTO leases (name, holder, until) VALUES ('x', '', 7)`)).Should(t)
 			panic("a mistake")

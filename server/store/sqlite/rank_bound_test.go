@@ -35,8 +35,7 @@ func TestRankBound(t *testing.T) {
 	say(t, s, 0, "rare", "return the zeppelin")
 	ask := func(text string, turns int) server.Ranked {
 		x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
-		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3, Facets: true})
-		kit.Must(t, err)
+		r := kit.Try(x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3, Facets: true})).Must(t)
 		return r
 	}
 	for _, when := range []string{"before segments are merged", "after"} {
@@ -67,8 +66,7 @@ func TestRankBoundSegments(t *testing.T) {
 	say(t, s, 0, "new", texts...)
 	x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: 100, Segments: 1000})
 	for text, turns := range map[string]int{"quokka": 1, "return": 1, "wombat": 0} {
-		r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3})
-		kit.Must(t, err)
+		r := kit.Try(x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 5, Each: 3})).Must(t)
 		kit.Check(t, r.Turns == turns && r.More && len(r.List) == 1,
 			"%s: %d turns of %d sessions, more %v, want %d of one", text, r.Turns, len(r.List), r.More, turns)
 	}

@@ -35,8 +35,7 @@ func TestRankBoundSessions(t *testing.T) {
 	} {
 		for _, turns := range []int{1 << 40, 5} {
 			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
-			r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})
-			kit.Must(t, err)
+			r := kit.Try(x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})).Must(t)
 			var got []string
 			for _, x := range r.List {
 				got = append(got, strings.TrimSpace(fmt.Sprint(x.SessionID, " ", strings.TrimSpace("without "+strings.Join(x.Missing, " ")))))
@@ -73,8 +72,7 @@ func TestRankGoneBoundSessions(t *testing.T) {
 	} {
 		for _, turns := range []int{1 << 40, 5} {
 			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
-			r, err := x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})
-			kit.Must(t, err)
+			r := kit.Try(x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})).Must(t)
 			var got []string
 			for _, x := range r.List {
 				got = append(got, x.Gone)
