@@ -76,8 +76,7 @@ func TestMask(t *testing.T) {
 	kit.Equal(t, "answer", strings.TrimSpace(string(sent.body)), `{"lines":1,"checkpoints":1,"files":2}`)
 	ann.send("POST", path, body, 200)
 	owner.waitDerived()
-	found := ann.leaks()
-	kit.Check(t, found == nil, "still there in %q", found)
+	kit.Equal(t, "still there in", ann.leaks(), nil)
 	kit.Equal(t, "bob's answers that leak", len(bob.leaks()), before)
 	kit.Equal(t, "the first generation is", ann.raw("s", "?generation=0"),
 		strings.Replace(clear, secret, token, 1)+"\n"+`{"type":"user"}`+"\n")

@@ -212,8 +212,7 @@ func (s suite) redo(t *testing.T) {
 		put(t, st, step.batch())
 		task, ok := lease(t, st)["s"]
 		kit.Require(t, ok, "%s: nothing to derive", step.name)
-		redone := task.Position == (server.Position{}) && stateOf(t, st, task) == ""
-		kit.Check(t, redone == step.redo, "%s: begins at %+v with state %q", step.name, task.Position, stateOf(t, st, task))
+		kit.Equal(t, step.name, task.Position == (server.Position{}) && stateOf(t, st, task) == "", step.redo)
 		save(t, st, task, server.Derivation{State: []byte("x")})
 	}
 }
