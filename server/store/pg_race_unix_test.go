@@ -232,9 +232,7 @@ func keptBefore(t *testing.T, table string, keep func(*postgres.Store, int64, se
 	}})
 	ann := addUser(t, st, "ann", server.Owner)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
-	b := batch("s", prose(0, 20, 500)...)
-	b.Owner = ann.ID
-	put(t, st, b)
+	put(t, st, batch("s", prose(0, 20, 500)...), func(b *server.Batch) { b.Owner = ann.ID })
 	id := idOf(t, st, "s")
 	conn := kit.Try(pgx.Connect(t.Context(), url)).Must(t)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })

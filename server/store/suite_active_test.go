@@ -22,9 +22,8 @@ func (s suite) active(t *testing.T) {
 		"none":   {},
 	}
 	for i, name := range []string{"newest", "older", "oldest", "future", "none"} { // as an import does: newest first
-		b := batch(name, object(0, `{"type":"user"}`))
-		b.Received = start.Add(time.Duration(i) * time.Second)
-		put(t, st, b)
+		put(t, st, batch(name, object(0, `{"type":"user"}`)),
+			func(b *server.Batch) { b.Received = start.Add(time.Duration(i) * time.Second) })
 	}
 	recent := func(q server.SessionQuery) (out []string) {
 		t.Helper()

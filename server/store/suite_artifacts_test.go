@@ -134,9 +134,8 @@ func (s suite) artifactsFirst(t *testing.T) {
 		kit.Must(t, st.ResetDerived(t.Context()))
 	}
 	kit.Equal(t, "its document can't be seen", len(documents(t, st, "s")), 1)
-	b := batch("s", object(0, "{}"))
-	b.Owner, b.Head.Epoch, b.Head.Cwd = 1, "e", "/elsewhere"
-	put(t, st, b)
+	put(t, st, batch("s", object(0, "{}")),
+		func(b *server.Batch) { b.Owner, b.Head.Epoch, b.Head.Cwd = 1, "e", "/elsewhere" })
 	found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})
 	kit.Require(t, err == nil && len(found.List) == 1 && found.List[0].Project == "shop" && found.List[0].Cwd == "/elsewhere",
 		"%+v, %v", found, err)

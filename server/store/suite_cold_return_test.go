@@ -27,9 +27,7 @@ func (s suite) coldReturn(t *testing.T) {
 	}})
 	all := prose(0, 6000, 2000)
 	put(t, st, batch("s", all...))
-	late := batch("late", prose(0, 300, 1000)...)
-	late.Received = start.Add(time.Hour)
-	put(t, st, late)
+	put(t, st, batch("late", prose(0, 300, 1000)...), func(b *server.Batch) { b.Received = start.Add(time.Hour) })
 	moved := cool(t, st)
 	had := inFolder(t, dir)
 	back := func(since, until time.Time) (server.Returned, error) {
@@ -77,9 +75,7 @@ func (s suite) coldSealed(t *testing.T) {
 		return err
 	}})
 	put(t, st, batch("s", prose(0, 300, 1000)...))
-	rewound := batch("s", object(299, "{}"))
-	rewound.Head.Generation, rewound.Head.RewoundTo = 1, 299
-	put(t, st, rewound)
+	put(t, st, batch("s", object(299, "{}")), func(b *server.Batch) { b.Head.Generation, b.Head.RewoundTo = 1, 299 })
 	for range 2 {
 		kit.Try(st.Cool(t.Context(), endOfTime)).Must(t)
 	}

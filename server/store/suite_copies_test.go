@@ -15,9 +15,7 @@ func (s suite) copies(t *testing.T) {
 	st := s.open(t)
 	line := object(0, says("answer", "once and only"))
 	for i, name := range []string{"x~2", "x", "x", "fork", "x 3"} { // a copy may come first
-		b := batch(name, line)
-		b.Head.Machine = []string{"m", "m", "n", "m", "m"}[i]
-		put(t, st, b)
+		put(t, st, batch(name, line), func(b *server.Batch) { b.Head.Machine = []string{"m", "m", "n", "m", "m"}[i] })
 		origin := "x/1"
 		if name == "fork" {
 			origin = "fork/1"
@@ -74,9 +72,7 @@ func (s suite) copies(t *testing.T) {
 	}
 
 	// One that goes on elsewhere has more, and takes the place of what it continues, with its cost.
-	b := batch("x", line, object(1, says("answer", "later")))
-	b.Head.Machine = "n"
-	put(t, st, b)
+	put(t, st, batch("x", line, object(1, says("answer", "later"))), func(b *server.Batch) { b.Head.Machine = "n" })
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Texts: said(line, start), Summary: server.Summary{
 			Origin: "x/1", Lines: 2, Started: start, Ended: start.Add(time.Hour),

@@ -88,9 +88,8 @@ func lag(t *testing.T, st full) int64 {
 func (s suite) leases(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for i := range 3 {
-		b := batch(fmt.Sprint("s", i), object(0, "{}"))
-		b.Owner, b.Received = 5, start.Add(time.Duration(i)*time.Second)
-		put(t, st, b)
+		put(t, st, batch(fmt.Sprint("s", i), object(0, "{}")),
+			func(b *server.Batch) { b.Owner, b.Received = 5, start.Add(time.Duration(i)*time.Second) })
 	}
 	first, err := st.Lagging(ctx, 2)
 	kit.Require(t, err == nil && len(first) == 2 && first[0].SessionID == "s2" && first[1].SessionID == "s1",
@@ -116,9 +115,7 @@ func (s suite) leases(t *testing.T) {
 			at == server.Position{} && state == nil), "folded: %+v, %q, %v", at, state, err)
 		kit.Should(t, snap.Close())
 	}
-	more := batch("s0", object(1, "{}"))
-	more.Owner = 5
-	put(t, st, more)
+	put(t, st, batch("s0", object(1, "{}")), func(b *server.Batch) { b.Owner = 5 })
 	again := lease(t, st)["s0"]
 	kit.Check(t, again.Position == d.Position && again.Summary.Title == "t" && stateOf(t, st, again) == "\x00state" &&
 		again.Version > d.Task.Version, "%+v", again)
@@ -130,17 +127,13 @@ func (s suite) stale(t *testing.T) {
 	for _, name := range []string{"twice", "behind", "older", "epoch", "reset", "forgotten", "ahead"} {
 		put(t, st, batch(name, object(0, "{}"), object(2, "{}")))
 	}
-	b := batch("older", object(5, "{}"))
-	b.Head.Generation, b.Head.RewoundTo = 1, 5
-	put(t, st, b)
+	put(t, st, batch("older", object(5, "{}")), func(b *server.Batch) { b.Head.Generation, b.Head.RewoundTo = 1, 5 })
 	tasks := lease(t, st)
 	save(t, st, tasks["twice"], server.Derivation{})
 	put(t, st, batch("behind", object(1, "{}")))
 	put(t, st, batch("older", object(3, "{}")))
-	b = batch("epoch", object(0, "{}"))
-	b.Head.Epoch = "newer"
-	put(t, st, b)
-	b = batch("epoch", object(3, "{}")) // of the older one
+	put(t, st, batch("epoch", object(0, "{}")), func(b *server.Batch) { b.Head.Epoch = "newer" })
+	b := batch("epoch", object(3, "{}")) // of the older one
 	put(t, st, b)
 	kit.Try(st.Forget(ctx, all, "forgotten", 0, start)).Must(t)
 	put(t, st, batch("ahead", object(3, "{}")))

@@ -19,9 +19,8 @@ func (s suite) urgency(t *testing.T) {
 	write := func(names ...string) {
 		for _, name := range names {
 			at = at.Add(time.Second)
-			b := batch(name, object(int64(at.Sub(start)/time.Second), "{}"))
-			b.Received = at
-			put(t, st, b)
+			put(t, st, batch(name, object(int64(at.Sub(start)/time.Second), "{}")),
+				func(b *server.Batch) { b.Received = at })
 		}
 	}
 	take := func() (order []string, tasks []server.Task) {

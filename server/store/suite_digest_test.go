@@ -36,9 +36,7 @@ func (s suite) digests(t *testing.T) {
 		}
 		if len(list) > 0 {
 			name := fmt.Sprint("s", view)
-			b := batch(name, list...)
-			b.Head.EndLine = int64(len(view))
-			put(t, st, b)
+			put(t, st, batch(name, list...), func(b *server.Batch) { b.Head.EndLine = int64(len(view)) })
 			v, _ := views(t, st, name)
 			other, twice := seen[v[0].SHA256]
 			kit.Check(t, !twice, "%v and %v have one digest", other, view)

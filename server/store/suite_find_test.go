@@ -233,9 +233,8 @@ func (s suite) paging(t *testing.T) {
 			if q.After = found.Next; q.After == "" {
 				break
 			}
-			b := batch(fmt.Sprint("new", recent, page), object(0, "{}"))
-			b.Received = start.Add(time.Hour)
-			put(t, st, b)
+			put(t, st, batch(fmt.Sprint("new", recent, page), object(0, "{}")),
+				func(b *server.Batch) { b.Received = start.Add(time.Hour) })
 		}
 		var want []string
 		for i := range sessions {
@@ -281,9 +280,8 @@ func (s suite) groups(t *testing.T) {
 func (s suite) received(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for i := range int64(3) {
-		b := batch("s", object(i, "x"))
-		b.Received = start.Add(time.Duration(i) * time.Minute)
-		put(t, st, b)
+		put(t, st, batch("s", object(i, "x")),
+			func(b *server.Batch) { b.Received = start.Add(time.Duration(i) * time.Minute) })
 	}
 	b := batch("s", object(0, "x"), object(1, "y")) // 0 again, 1 replaced
 	b.Received = start.Add(time.Hour)
@@ -304,9 +302,7 @@ func (s suite) changes(t *testing.T) {
 	st := s.open(t)
 	ch := kit.Try(st.Changes(t.Context())).Must(t)
 	kit.Try(st.Changes(t.Context())).Must(t) // never read
-	b := batch("s", object(3, "x"), object(4, "y"))
-	b.Owner, b.Head.ProjectHash = 7, "ph"
-	put(t, st, b)
+	put(t, st, batch("s", object(3, "x"), object(4, "y")), func(b *server.Batch) { b.Owner, b.Head.ProjectHash = 7, "ph" })
 	c := <-ch
 	kit.Check(t, c.SessionID == "s" && c.Machine == "m" && c.Owner == 7 && c.Project == "ph" && c.From == 3 && c.To == 5 &&
 		c.Stream != 0 && c.At.Equal(start), "%+v", c)

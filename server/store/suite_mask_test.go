@@ -142,9 +142,7 @@ func (s suite) maskedAgain(t *testing.T) {
 	next.Head.Generation = 1
 	wantCode(t, "another generation", a.write(t, st, next), "")
 	kit.Equal(t, "the batch changed", next.Lines[0].Raw, []byte(prompt))
-	old := batch("s", object(0, prompt))
-	old.Head.Epoch = "later"
-	put(t, st, old)
+	put(t, st, batch("s", object(0, prompt)), func(b *server.Batch) { b.Head.Epoch = "later" })
 	want := []string{"0:object:" + masked(prompt), "1:object:" + prompt}
 	for _, epoch := range []string{"e", "later"} {
 		x := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Epoch: epoch})).Must(t)

@@ -198,9 +198,7 @@ func (s suite) retireKept(t *testing.T) {
 	}})
 	ann = addUser(t, st, "ann", server.Owner)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
-	b := batch("s", prose(0, 20, 500)...)
-	b.Owner = ann.ID
-	put(t, st, b)
+	put(t, st, batch("s", prose(0, 20, 500)...), func(b *server.Batch) { b.Owner = ann.ID })
 	_, err := st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})
 	kit.Check(t, err == nil && looks != 0, "after %d looks: %v", looks, err)
 	left := len(dumpOf(t, st, "s"))

@@ -271,9 +271,8 @@ func members(t *testing.T, st full) (ann, bob server.User) {
 		b.Owner = owner
 		b.Head.ProjectHash, b.Head.Project, b.Head.Cwd = "ph", "shop", "/w/shop"
 		put(t, st, b)
-		agent := batch(name+"/agent-1", object(0, fmt.Sprintf(`{"of":%q}`, name)))
-		agent.Owner, agent.Head.Parent, agent.Head.ProjectHash = owner, name, "ph"
-		put(t, st, agent)
+		put(t, st, batch(name+"/agent-1", object(0, fmt.Sprintf(`{"of":%q}`, name))),
+			func(b *server.Batch) { b.Owner, b.Head.Parent, b.Head.ProjectHash = owner, name, "ph" })
 	}
 	return ann, bob
 }

@@ -239,9 +239,8 @@ func (s suite) rankStates(t *testing.T) {
 	}
 	snap := openSession(t, st, "s-1")
 	kit.Must(t, st.SetMark(t.Context(), 7, server.Mark{Stream: snap.Session().ID, Star: true}))
-	b := batch("s-2", object(1, says("answer", "other")))
-	b.Head.Generation, b.Head.RewoundTo = 1, 1
-	put(t, st, b)
+	put(t, st, batch("s-2", object(1, says("answer", "other"))),
+		func(b *server.Batch) { b.Head.Generation, b.Head.RewoundTo = 1, 1 })
 	save(t, st, lease(t, st)["s-2"], server.Derivation{Drops: []server.Rewrite{{First: 1, Last: 2, Lines: 1}}})
 	for text, want := range map[string]string{
 		"branch:main cart": "s-0", "branch:main wombat": "s-0", "branch:main": "s-0", "model:opus cart": "s-0", "is:error cart": "s-0",

@@ -220,12 +220,8 @@ func (s suite) retireCopies(t *testing.T) {
 	var runs []*server.RetiredRun
 	snap := openSession(t, st, "s")
 	kit.Must(t, snap.Retired(t.Context(), server.Span{To: 60}, true, func(r *server.RetiredRun) error { runs = append(runs, r); return nil }))
-	b := batch("s")
-	b.Head.Machine, b.Head.EndLine, b.Retired = "m2", 60, runs
-	put(t, st, b)
-	again := batch("s", prose(0, 60, 900)...)
-	again.Head.Machine = "m2"
-	put(t, st, again)
+	put(t, st, batch("s"), func(b *server.Batch) { b.Head.Machine, b.Head.EndLine, b.Retired = "m2", 60, runs })
+	put(t, st, batch("s", prose(0, 60, 900)...), func(b *server.Batch) { b.Head.Machine = "m2" })
 	two := "m2"
 	copied := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})).Must(t)
 	defer copied.Close()
@@ -293,9 +289,8 @@ func (s suite) retireForks(t *testing.T) {
 		{"origin", "shared", "own", old}, {"fork", "shared", "new", young}, {"forked again", "new", "newest", old},
 		{"alone", "lonely", "lonelier", old},
 	} {
-		b := batch(x.session, answer(0, x.first, old), answer(1, x.second, x.last))
-		b.Received = x.last
-		put(t, st, b)
+		put(t, st, batch(x.session, answer(0, x.first, old), answer(1, x.second, x.last)),
+			func(b *server.Batch) { b.Received = x.last })
 	}
 	understand(t, st)
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 90 * day})

@@ -36,9 +36,7 @@ func (s suite) retireSpace(t *testing.T) {
 		st = w.full
 	}
 	for _, name := range []string{"dropped", "forgotten"} {
-		b := batch(name, noise(400, 20000)...)
-		b.Owner = 1
-		put(t, st, b)
+		put(t, st, batch(name, noise(400, 20000)...), func(b *server.Batch) { b.Owner = 1 })
 	}
 	size := func() int64 {
 		kit.Must(t, st.Vacuum(t.Context(), true))
@@ -141,9 +139,7 @@ func (s suite) retireFails(t *testing.T) {
 	}})
 	for owner := range int64(2) {
 		for _, name := range []string{"a", "b"} {
-			b := batch(name, prose(0, 20, 500)...)
-			b.Owner = owner + 1
-			put(t, st, b)
+			put(t, st, batch(name, prose(0, 20, 500)...), func(b *server.Batch) { b.Owner = owner + 1 })
 		}
 	}
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})

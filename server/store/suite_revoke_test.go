@@ -87,9 +87,7 @@ func (s suite) revokeDeep(t *testing.T) {
 	x := &stolen{t, st, map[string][32]byte{}}
 	ann, bob := x.user("ann", server.Owner, ""), x.user("bob", server.Member, "")
 	cat, dan := x.user("cat", server.Viewer, ""), x.user("dan", server.Member, "")
-	b := batch("a", object(0, `{}`))
-	b.Owner = bob.ID
-	put(t, st, b)
+	put(t, st, batch("a", object(0, `{}`)), func(b *server.Batch) { b.Owner = bob.ID })
 	at, err := st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})
 	x.ok(err)
 	x.ok(st.DisableUser(ctx, dan.ID, true, server.By{At: start.Add(-time.Hour)}))

@@ -113,9 +113,7 @@ func (s suite) shareLinks(t *testing.T) {
 func (s suite) hasMany(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann := addUser(t, st, "ann", server.Member)
-	b := batch("a", object(0, `{}`))
-	b.Owner = ann.ID
-	put(t, st, b)
+	put(t, st, batch("a", object(0, `{}`)), func(b *server.Batch) { b.Owner = ann.ID })
 	at := kit.Try(st.Resolve(ctx, server.ScopeOf(ann), server.Ref{SessionID: "a"})).Must(t)
 	const most, tries = 5, 20
 	hash := func(i int) [32]byte { return sha256.Sum256([]byte{byte(i)}) }

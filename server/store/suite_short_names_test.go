@@ -20,9 +20,8 @@ func (s suite) shortNames(t *testing.T) {
 		hidden = "77777777-1000-4000-8000-000000000004"
 	)
 	send := func(u server.User, machine, id, parent string) {
-		b := batch(id, object(0, `{"of":"`+u.Name+`"}`))
-		b.Owner, b.Head.Parent, b.Head.Machine = u.ID, parent, machine
-		put(t, st, b)
+		put(t, st, batch(id, object(0, `{"of":"`+u.Name+`"}`)),
+			func(b *server.Batch) { b.Owner, b.Head.Parent, b.Head.Machine = u.ID, parent, machine })
 	}
 	send(ann, "m", first, "")
 	send(ann, "m", second, "")

@@ -112,8 +112,12 @@ func batch(session string, lines ...server.Line) *server.Batch {
 
 func object(i int64, raw string) server.Line { return server.Line{Index: i, Raw: []byte(raw)} }
 
-func put(t *testing.T, s full, b *server.Batch) {
+// put stores a batch after change has set what is unusual of it.
+func put(t *testing.T, s full, b *server.Batch, change ...func(b *server.Batch)) {
 	t.Helper()
+	for _, set := range change {
+		set(b)
+	}
 	kit.Must(t, s.Put(t.Context(), b))
 }
 
@@ -201,9 +205,7 @@ func (s suite) snapshot(t *testing.T) {
 func (s suite) crowding(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	for user := range int64(2) {
-		b := batch(fmt.Sprint("s", user+1), object(0, "{}"))
-		b.Owner = user + 1
-		put(t, st, b)
+		put(t, st, batch(fmt.Sprint("s", user+1), object(0, "{}")), func(b *server.Batch) { b.Owner = user + 1 })
 	}
 	view := func(user int64, patience time.Duration) (server.Snapshot, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -264,12 +266,11 @@ func (s suite) reopens(t *testing.T) {
 // keepsFacts: what a request leaves empty stays as an earlier one said; what it names is news.
 func (s suite) keepsFacts(t *testing.T) {
 	st := s.open(t)
-	b := batch("s", object(0, "x"))
-	b.Head.Cwd, b.Head.Path, b.Head.Parent, b.Head.ProjectHash, b.Head.Host = "/w\x00", "p/s", "up", "ph", "old"
-	put(t, st, b)
-	b = batch("s", object(1, "x"))
-	b.Head.Host, b.Received = "new", start.Add(time.Minute)
-	put(t, st, b)
+	put(t, st, batch("s", object(0, "x")),
+		func(b *server.Batch) {
+			b.Head.Cwd, b.Head.Path, b.Head.Parent, b.Head.ProjectHash, b.Head.Host = "/w\x00", "p/s", "up", "ph", "old"
+		})
+	put(t, st, batch("s", object(1, "x")), func(b *server.Batch) { b.Head.Host, b.Received = "new", start.Add(time.Minute) })
 	list, err := st.Sessions(t.Context(), server.Page{Limit: 5})
 	kit.Require(t, err == nil && len(list.List) == 1, "%+v, %v", list, err)
 	x := list.List[0]

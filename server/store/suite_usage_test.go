@@ -232,13 +232,9 @@ func (s suite) forget(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := members(t, st)
 	for _, name := range []string{"anns~2", "anns-other", "annsX", "ann%", "anns~x"} {
-		b := batch(name, object(0, says("prompt", "the needle of "+name)))
-		b.Owner = ann.ID
-		put(t, st, b)
+		put(t, st, batch(name, object(0, says("prompt", "the needle of "+name))), func(b *server.Batch) { b.Owner = ann.ID })
 	}
-	named := batch("elsewhere", object(0, "{}"))
-	named.Owner, named.Head.Parent = ann.ID, "anns"
-	put(t, st, named)
+	put(t, st, batch("elsewhere", object(0, "{}")), func(b *server.Batch) { b.Owner, b.Head.Parent = ann.ID, "anns" })
 	deriveAll(t, st)
 	kit.Err(t, "bob forgets what is ann's", server.ErrNotFound)(st.Forget(ctx, server.ScopeOf(bob), "anns", 0, start))
 	for _, text := range append(hostile, "", "unknown") {
