@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,4 +78,128 @@ func (s suite) edits(t *testing.T) {
 	expect(all, "cart.go", 60, "s:12(11) /home/kim/shop/cart.go 1/1")
 	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	expect(all, "cart.go", 60, "")
+}
+
+// editsGone: what a session wrote is as little there as its line is: masked, it has the hash of the token, and retired
+// it has none. What was answered by its edits goes with them.
+func (s suite) editsGone(t *testing.T) {
+	st := s.open(t)
+	const line = `var key = "` + needle + `" // of the shop`
+	const kept = `var name = "a shop for everybody"`
+	input, _ := json.Marshal(map[string]string{"file_path": "/home/kim/shop/key.go", "content": line + "\n" + kept + "\n"})
+	at := start.Format(time.RFC3339Nano)
+	call := fmt.Sprintf(`{"type":"assistant","timestamp":%q,"message":{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Write","input":%s}]}}`, at, input)
+	put(t, st, batch("s", object(0, fmt.Sprintf(`{"type":"user","timestamp":%q,"message":{"role":"user","content":"write it"}}`, at)),
+		object(1, call),
+		object(2, fmt.Sprintf(`{"type":"user","timestamp":%q,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]}}`, at))))
+	understand(t, st)
+	has := func(texts ...string) (n int) {
+		t.Helper()
+		q := server.EditQuery{Name: "key.go", To: start.Add(time.Hour), Limit: 9}
+		for _, text := range texts {
+			sum, _, _ := provenance.SumOf(text)
+			q.Sums = append(q.Sums, sum)
+		}
+		list := kit.Try(st.EditsOf(t.Context(), server.Scope{All: true}, q)).Must(t)
+		for _, e := range list {
+			n += len(e.Sums)
+		}
+		return n
+	}
+	want := func(when string, secret, token, other int) {
+		t.Helper()
+		if got := [3]int{has(line), has(masked(line)), has(kept)}; got != [3]int{secret, token, other} {
+			t.Errorf("%s: %d with the secret, %d with its token, %d others; want %d, %d, %d", when, got[0], got[1], got[2], secret, token, other)
+		}
+	}
+	asked := func(when string, keep bool) {
+		t.Helper()
+		opened(t, st, "s", func(snap server.Snapshot) {
+			x := snap.Session()
+			list, err := st.Commits(t.Context(), all, x.Owner, x.ID)
+			kit.Check(t, len(list) <= 0 && err == nil, "%s: %v, %v", when, list, err)
+			if keep {
+				keepCommit(t, st, x, "c0ffee", start, 2)
+			}
+		})
+	}
+	want("written", 1, 0, 1)
+	asked("written", true)
+
+	var m *server.Masking
+	opened(t, st, "s", func(snap server.Snapshot) {
+		m = &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1, call)}}
+	})
+	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 1})
+	want("masked", 0, 0, 0)
+	asked("masked", true)
+	understand(t, st)
+	want("derived from what is masked", 0, 1, 1)
+
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: 30 * day})
+	retire(t, st)
+	want("retired", 0, 0, 0)
+	asked("retired", false)
+	understand(t, st)
+	want("derived from what is retired", 0, 0, 0)
+}
+
+func keepCommit(t *testing.T, st full, x server.Session, commit string, at time.Time, lines int64) {
+	t.Helper()
+	share := server.CommitShare{Owner: x.Owner, Stream: x.ID, Commit: commit, At: at, Added: 9, Lines: lines}
+	kit.Must(t, st.KeepCommits(t.Context(), []server.CommitShare{share}))
+}
+
+// commits: who may read a session learns its shares of commits, the newest ones; they go with the session, and outlive
+// that it is derived anew.
+func (s suite) commits(t *testing.T) {
+	st := s.open(t)
+	var users [2]server.User
+	for i, name := range []string{"ann", "bob"} {
+		users[i] = kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: start})).Must(t)
+	}
+	ann, bob := users[0].ID, users[1].ID
+	for _, name := range []string{"a", "b"} {
+		b := batch(name, object(0, "{}"))
+		b.Owner, b.Head.ProjectHash = ann, "of "+name
+		put(t, st, b)
+	}
+	var a, b server.Session
+	opened(t, st, "a", func(snap server.Snapshot) { a = snap.Session() })
+	opened(t, st, "b", func(snap server.Snapshot) { b = snap.Session() })
+	has := func(scope server.Scope, x server.Session, want string) {
+		t.Helper()
+		list, err := st.Commits(t.Context(), scope, x.Owner, x.ID)
+		var got []string
+		for _, c := range list {
+			got = append(got, fmt.Sprintf("%s:%d/%d", c.Commit, c.Lines, c.Added))
+		}
+		out := strings.Join(got, " ")
+		kit.Check(t, err == nil && out == want, "%s in %+v: %q, %v; want %q", x.SessionID, scope, out, err, want)
+	}
+	own, other := server.Scope{User: ann}, server.Scope{User: bob}
+	keepCommit(t, st, a, "first", start, 4)
+	keepCommit(t, st, a, "second", start.Add(time.Minute), 5)
+	keepCommit(t, st, b, "first", start, 6)
+	keepCommit(t, st, a, "first", start, 7)
+	keepCommit(t, st, server.Session{Owner: ann, ID: 999_999}, "first", start, 1)
+	keepCommit(t, st, server.Session{Owner: bob, ID: a.ID}, "third", start, 1)
+	has(all, a, "second:5/9 first:7/9")
+	has(own, a, "second:5/9 first:7/9")
+	has(other, a, "")
+	has(server.Scope{}, a, "")
+	kit.Must(t, st.AddShare(t.Context(), server.Share{Owner: ann, With: bob, ProjectHash: "of b"}))
+	has(other, b, "first:6/9")
+	has(other, a, "")
+	kit.Must(t, st.ResetDerived(t.Context()))
+	has(own, b, "first:6/9")
+	for i := range server.MaxCommits {
+		keepCommit(t, st, a, fmt.Sprint("later-", i), start.Add(time.Hour), 1)
+	}
+	list, err := st.Commits(t.Context(), own, a.Owner, a.ID)
+	kit.Check(t, err == nil && len(list) == server.MaxCommits && strings.HasPrefix(list[len(list)-1].Commit, "later"),
+		"%d commits are kept, %v", len(list), err)
+	has(own, b, "first:6/9")
+	kit.Try(st.Forget(t.Context(), all, "b", 0, start)).Must(t)
+	has(all, b, "")
 }

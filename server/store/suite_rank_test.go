@@ -11,6 +11,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/store/search"
 )
 
 // talk stores a session of an owner, whose name begins with its project, and what is derived of it: lines are a kind, a
@@ -249,4 +250,93 @@ func (s suite) rankStates(t *testing.T) {
 	} {
 		kit.Equal(t, text, ranked(t, st, server.Scope{All: true, User: 7}, text), want)
 	}
+}
+
+// Of more turns that have a frequent word than a search reads, it reads those that match best: a session with a rarer
+// word is first, and what is chosen or left out is so among all of them.
+func (s suite) rankBound(t *testing.T) {
+	st := s.open(t)
+	talk(t, st, 0, "small-old", 1, "prompt:return the zeppelin", "answer:it returned", "prompt:return the wombat")
+	for i := range 4 {
+		var lines []string
+		for k := range search.MostTurns / 3 {
+			lines = append(lines, fmt.Sprintf("prompt:return the cart number %d", k))
+		}
+		talk(t, st, 0, fmt.Sprint("large-", i), 2+i, lines...)
+	}
+	for text, want := range map[string]struct {
+		first string
+		all   bool
+	}{
+		"cart":                         {"large-3", false},
+		"return":                       {"small-old", false}, // twice
+		"return zeppelin":              {"small-old", false},
+		"return zeppelin -wombat":      {"large-3", false},
+		"return project:small":         {"small-old", true},
+		"return session:small-old":     {"small-old", true},
+		"zeppelin":                     {"small-old", true},
+		`"return the zeppelin" return`: {"small-old", true},
+	} {
+		r := kit.Try(st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery(text, start), Limit: 1, Facets: true})).Must(t)
+		kit.Check(t, r.Turns >= 1 && r.Turns <= search.MostTurns && r.More != want.all && (!want.all || r.Total == 1),
+			"%s: %d turns read, more %v, %d sessions", text, r.Turns, r.More, r.Total)
+		kit.Check(t, len(r.List) == 1 && r.List[0].SessionID == want.first, "%s: %+v, want %s", text, r.List, want.first)
+	}
+}
+
+// Prompts that only the prompt history has are found as such: not those of sessions that are stored, or were forgotten.
+func (s suite) pastPrompts(t *testing.T) {
+	st := s.open(t)
+	line := func(i int64, session string) server.Line {
+		return object(i, fmt.Sprintf(`{"display":"fix rounding in %s","timestamp":%d,"project":"/p","sessionId":%q}`, session, start.UnixMilli(), session))
+	}
+	put(t, st, batch("stored", object(0, says("prompt", "fix rounding in stored"))))
+	put(t, st, batch("forgotten", object(0, says("prompt", "fix rounding in forgotten"))))
+	h := batch("history~m", line(0, "swept"), line(1, "stored"), line(2, "forgotten"))
+	put(t, st, h)
+	for name, task := range lease(t, st) {
+		d := server.Derivation{Texts: said(object(0, says("prompt", "fix rounding in "+name)), start)}
+		if name == "history~m" {
+			d.Texts = nil
+			for _, l := range h.Lines {
+				d.Texts = append(d.Texts, said(l, start)...)
+			}
+		}
+		save(t, st, task, d)
+	}
+	kit.Try(st.Forget(t.Context(), all, "forgotten", 0, start)).Must(t)
+	hits := kit.Try(st.Search(t.Context(), all, server.SearchQuery{Text: "rounding", Limit: 10})).Must(t)
+	got := map[string]string{}
+	for _, x := range hits.List {
+		got[x.Kind+" of "+x.Session.SessionID] += x.Snippet
+	}
+	kit.Check(t, len(got) == 2 && strings.Contains(got["history of history~m"], "swept") && got["prompt of stored"] != "", "found: %q", got)
+}
+
+// pastPages: sessions that one prompt history has of one moment stand in one order, so that pages show each once.
+func (s suite) pastPages(t *testing.T) {
+	st := s.open(t)
+	h := batch("history~m")
+	for i := range int64(8) {
+		h.Lines = append(h.Lines, object(i, fmt.Sprintf(`{"display":"fix rounding","timestamp":%d,"project":"/p","sessionId":"s-%d"}`,
+			start.UnixMilli(), i)))
+	}
+	h.Head.EndLine = 8
+	put(t, st, h)
+	for _, task := range lease(t, st) {
+		var d server.Derivation
+		for _, l := range h.Lines {
+			text := said(l, start)
+			text[0].Turn = l.Index
+			d.Texts = append(d.Texts, text...)
+		}
+		save(t, st, task, d)
+	}
+	got, next := map[string]bool{}, ""
+	for range 8 {
+		r := kit.Try(st.Rank(t.Context(), all, server.RankQuery{Query: server.ParseQuery("rounding", start.Add(time.Hour)),
+			Limit: 1, Each: 1, After: next})).Must(t)
+		got[r.List[0].Gone], next = true, r.Next
+	}
+	kit.Equal(t, "sessions on 8 pages", len(got), 8)
 }

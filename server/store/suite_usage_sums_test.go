@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 )
 
@@ -144,6 +145,213 @@ func (s suite) usageSums(t *testing.T) {
 		for h.sumUpSome(r) {
 		}
 		h.check(r)
+		h.check(r)
+	})
+}
+
+// groupsOf lists all projects, in pages of two, and compares them with what one page of all has.
+func groupsOf(t *testing.T, st full, scope server.Scope) []server.Group {
+	t.Helper()
+	return kit.Try(groupPages(t, st, scope)).Must(t)
+}
+
+func groupPages(t *testing.T, st full, scope server.Scope) (list []server.Group, err error) {
+	whole, err := st.Groups(t.Context(), scope, server.GroupQuery{})
+	if err != nil {
+		return nil, err
+	}
+	for q := (server.GroupQuery{Limit: 2}); ; {
+		page, err := st.Groups(t.Context(), scope, q)
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, page.List...); page.Next == "" {
+			break
+		}
+		if q.After = page.Next; len(page.List) != q.Limit {
+			return nil, fmt.Errorf("a page of %d projects has %d", q.Limit, len(page.List))
+		}
+	}
+	if !slices.Equal(list, whole.List) || whole.Next != "" {
+		return nil, fmt.Errorf("pages\n%+v\nall\n%+v", list, whole)
+	}
+	return list, nil
+}
+
+// sumHistory is a store to which anything happens that changes projects.
+type sumHistory struct {
+	t     *testing.T
+	st    full
+	n     int64 // of lines, and of generations
+	round int
+}
+
+func (h *sumHistory) name(r *rapid.T) string {
+	return fmt.Sprint("r", h.round, rapid.SampledFrom([]string{"a", "b", "b/agent-1", "c", "d"}).Draw(r, "session"))
+}
+
+func (h *sumHistory) head(r *rapid.T) server.Head {
+	x := server.Head{SessionID: h.name(r), Epoch: "e", EOFNewline: true}
+	x.Machine = rapid.SampledFrom([]string{"m1", "m1", "m2"}).Draw(r, "machine")
+	x.ProjectHash = rapid.SampledFrom([]string{"", "x", "x", "y"}).Draw(r, "hash")
+	x.Project = rapid.SampledFrom([]string{"", "p", "q"}).Draw(r, "project")
+	x.Host = rapid.SampledFrom([]string{"", "h", "i"}).Draw(r, "host")
+	if parent, _, ok := strings.Cut(x.SessionID, "/"); ok && rapid.Bool().Draw(r, "parent") {
+		x.Parent = parent
+	}
+	return x
+}
+
+// put stores a line at the end, in a newer generation, or in another epoch; the stream's names may be others then.
+func (h *sumHistory) put(r *rapid.T) {
+	h.n++
+	b := batch("", object(h.n, "{}"))
+	b.Head = h.head(r)
+	b.Owner = rapid.Int64Range(1, 2).Draw(r, "owner")
+	b.Head.EndLine = h.n + 1
+	b.Received = start.Add(time.Duration(rapid.IntRange(-3, 3).Draw(r, "hours")) * time.Hour)
+	b.Head.EndOffset = rapid.SampledFrom([]int64{0, 40 * h.n}).Draw(r, "offset")
+	if rapid.IntRange(0, 3).Draw(r, "rewind") == 0 {
+		b.Head.Generation, b.Head.RewoundTo = h.n, rapid.Int64Range(0, h.n).Draw(r, "to")
+	}
+	if rapid.IntRange(0, 5).Draw(r, "epoch") == 0 {
+		b.Head.Epoch = fmt.Sprint("e", h.n)
+	}
+	if err := h.st.Put(h.t.Context(), b); err != nil && !strings.Contains(err.Error(), server.ErrForgotten.Error()) {
+		r.Fatal(err)
+	}
+}
+
+// checkpoint comes from a stream that may have no lines, and tells names that were not known.
+func (h *sumHistory) checkpoint(r *rapid.T) {
+	h.n++
+	b := &server.CheckpointBatch{Head: h.head(r), Owner: rapid.Int64Range(1, 2).Draw(r, "owner"), Received: start,
+		List: []server.Checkpoint{mark(fmt.Sprint("c", h.n), 1)}}
+	if err := h.st.PutCheckpoints(h.t.Context(), b); err != nil && !strings.Contains(err.Error(), server.ErrForgotten.Error()) {
+		r.Fatal(err)
+	}
+}
+
+// derive tells when a stream was written last: also an earlier time than before.
+func (h *sumHistory) derive(r *rapid.T) {
+	tasks, err := h.st.Lagging(h.t.Context(), rapid.IntRange(1, 9).Draw(r, "most"))
+	mustIn(r, err)
+	list := make([]*server.Derivation, 0, len(tasks))
+	for _, task := range tasks {
+		d := &server.Derivation{Task: task, Position: place(h.t, h.st, task), Done: rapid.Bool().Draw(r, "done")}
+		d.Summary.Ended = start.Add(time.Duration(rapid.IntRange(-9, 1).Draw(r, "ended")) * time.Hour)
+		list = append(list, d)
+	}
+	mustIn(r, h.st.SaveDerived(h.t.Context(), list...))
+}
+
+func (h *sumHistory) forget(r *rapid.T) {
+	_, err := h.st.Forget(h.t.Context(), all, h.name(r), rapid.Int64Range(1, 2).Draw(r, "owner"), start)
+	if err != nil && !strings.Contains(err.Error(), server.ErrNotFound.Error()) {
+		r.Fatal(err)
+	}
+}
+
+func (h *sumHistory) again(r *rapid.T) {
+	mustIn(r, h.st.Renew(h.t.Context(), h.n))
+}
+
+// retire removes lines, so that files that do not say how long they are get shorter.
+func (h *sumHistory) retire(r *rapid.T) {
+	what := rapid.SampledFrom([]string{server.RetireGenerations, server.RetireSessions}).Draw(r, "what")
+	id, err := h.st.AddRetentionRule(h.t.Context(), server.RetentionRule{What: what, Action: server.ActionDrop, Age: day, By: "t", At: start})
+	if err == nil {
+		_, err = h.st.Retire(h.t.Context(), server.RetireOptions{By: "t", Now: start.AddDate(1, 0, 0)})
+	}
+	if err == nil {
+		err = h.st.RemoveRetentionRule(h.t.Context(), id)
+	}
+	mustIn(r, err)
+}
+
+func (h *sumHistory) sumUp(r *rapid.T) { h.sumUpSome(r) }
+
+func (h *sumHistory) sumUpSome(r *rapid.T) (more bool) {
+	more, err := h.st.SumUp(h.t.Context())
+	mustIn(r, err)
+	return more
+}
+
+// mustIn ends a run on an error that is the test's own.
+func mustIn(r *rapid.T, err error) {
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// counted are the projects as their sessions have them, counted anew.
+func (h *sumHistory) counted(r *rapid.T, scope server.Scope) []string {
+	sums, newest := map[string]server.Group{}, map[string]int64{}
+	found, err := h.st.Find(h.t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 10_000}, Agents: true})
+	mustIn(r, err)
+	for _, s := range found.List {
+		k := fmt.Sprint(s.Owner, "\x00", s.ProjectHash, "\x00", s.Machine)
+		g := sums[k]
+		if g.Bytes += s.Bytes; s.Parent == "" {
+			g.Sessions++
+		}
+		if newest[k] == 0 || s.Active.After(g.Last) || s.Active.Equal(g.Last) && s.ID > newest[k] {
+			newest[k] = s.ID
+			g = server.Group{ProjectHash: s.ProjectHash, Project: s.Project, Cwd: s.Cwd, Machine: s.Machine, Host: s.Host,
+				Owner: s.Owner, Sessions: g.Sessions, Bytes: g.Bytes, Last: s.Active}
+		}
+		sums[k] = g
+	}
+	return shown(slices.Collect(maps.Values(sums)))
+}
+
+func shown(list []server.Group) (out []string) {
+	for _, g := range list {
+		out = append(out, fmt.Sprintf("%+v", g))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (h *sumHistory) check(r *rapid.T) {
+	for _, scope := range []server.Scope{all, {User: 1}, {User: 2}, {User: 3}} {
+		list, err := groupPages(h.t, h.st, scope)
+		mustIn(r, err)
+		for i := 1; i < len(list); i++ {
+			if list[i].Last.After(list[i-1].Last) {
+				r.Fatalf("%+v is behind %+v", list[i], list[i-1])
+			}
+		}
+		if got, want := shown(list), h.counted(r, scope); !slices.Equal(got, want) {
+			r.Fatalf("%+v: sums\n%s\ncounted\n%s", scope, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// projectSums: whatever happens, the sums of projects are those of their sessions, summed up or not.
+func (s suite) projectSums(t *testing.T) {
+	h := &sumHistory{t: t, st: s.open(t)}
+	for i, name := range []string{"ann", "bob", "eve"} {
+		u := addUser(t, h.st, name, server.Member)
+		kit.Require(t, u.ID == int64(i+1), "%s has number %d", name, u.ID)
+	}
+	for _, x := range []server.Share{{Owner: 1, With: 2, ProjectHash: "x"}, {Owner: 1, With: 3, ProjectHash: "x"}, {Owner: 2, With: 3, ProjectHash: "y"}} {
+		kit.Must(t, h.st.AddShare(t.Context(), x))
+	}
+	steps := map[string]func(*rapid.T){"put": h.put, "derive": h.derive, "forget": h.forget, "again": h.again, "sum up": h.sumUp,
+		"retire": h.retire, "checkpoint": h.checkpoint}
+	rapid.Check(t, func(r *rapid.T) {
+		h.round++
+		for range 3 {
+			h.put(r)
+		}
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom([]string{"put", "put", "put", "derive", "derive", "sum up", "sum up",
+			"sum up", "forget", "again", "retire", "checkpoint"}), 1, 12).Draw(r, "steps") {
+			steps[name](r)
+		}
+		h.check(r)
+		for h.sumUpSome(r) {
+		}
 		h.check(r)
 	})
 }

@@ -188,3 +188,86 @@ func TestPanicRollsBack(t *testing.T) {
 	err := s.read.QueryRowContext(t.Context(), `SELECT count(*) FROM leases`).Scan(&n)
 	kit.Check(t, err == nil && n == 0, "%d rows of what panicked, %v", n, err)
 }
+
+// explained keeps how statements are run.
+type explained struct {
+	dialect
+	plan []string
+}
+
+func (e *explained) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	err := e.dialect.Query(ctx, "EXPLAIN QUERY PLAN "+query, args, func(row sqlstore.Scanner) error {
+		var n any
+		var step string
+		err := row.Scan(&n, &n, &n, &step)
+		e.plan = append(e.plan, step)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return e.dialect.Exec(ctx, query, args...)
+}
+
+// TestAnswersByKey: saving and removing answers reads those with the same keys, never all of their owner.
+func TestAnswersByKey(t *testing.T) {
+	s := openTexts(t)
+	putText(t, s, 1, "s", 0, "a")
+	err := of(s).Write(t.Context(), 0, func(d sqlstore.Dialect) error {
+		e := &explained{dialect: d.(dialect)} //nolint:forcetypeassert // database has no other
+		x := &server.Derivation{Task: server.Task{Owner: 1, Stream: 1}}
+		for i := range 20 {
+			x.Answers = append(x.Answers, server.Answer{Key: fmt.Sprint(i), Time: time.Unix(1, 0)})
+		}
+		if err := sqlstore.SaveAnswers(t.Context(), e, 1, []*server.Derivation{x}); err != nil {
+			return err
+		}
+		if err := sqlstore.RemoveAnswers(t.Context(), e, sqlstore.OwnedStream{Stream: 1, Owner: 1}); err != nil {
+			return err
+		}
+		for _, step := range e.plan {
+			kit.Check(t, !strings.HasSuffix(step, "(owner=?)") && step != "SCAN n" && step != "SCAN a" && step != "SCAN o",
+				"a step is: %s", step)
+		}
+		kit.Check(t, len(e.plan) >= 5, "steps are %q", e.plan)
+		return nil
+	})
+	kit.Must(t, err)
+}
+
+// TestLaggingByOwner: of what is to derive whole, the newest stream is handed out first, and others of its owner with it.
+func TestLaggingByOwner(t *testing.T) {
+	s := openTexts(t)
+	for i := range 12 { // the newest is the last one, of owner 3
+		b := &server.Batch{Owner: int64(1 + i%3), Received: said.Add(time.Duration(i) * time.Second),
+			Lines: []server.Line{{Raw: []byte(`{}`)}}, Head: server.Head{SessionID: fmt.Sprint(i), Machine: "m", EndLine: 1}}
+		kit.Must(t, s.Put(t.Context(), b))
+	}
+	for _, want := range [][]string{{"11", "8", "5", "2", "10", "7"}, {"9", "6", "3", "0", "4", "1"}} {
+		tasks := kit.Try(s.Lagging(t.Context(), 6)).Must(t)
+		var got []string
+		for _, task := range tasks {
+			got = append(got, task.SessionID)
+		}
+		kit.Equal(t, "sessions", got, want)
+	}
+}
+
+// TestUnsummed: a stream that sums do not have as it is stays marked while it is written, and is marked again by the
+// first write after it was summed up.
+func TestUnsummed(t *testing.T) {
+	s := openTexts(t)
+	summed := func() (n int64) {
+		kit.Must(t, s.read.QueryRowContext(t.Context(), `SELECT summed FROM streams`).Scan(&n))
+		return n
+	}
+	for i, want := range []int64{1, 3} {
+		putText(t, s, 1, "s", int64(2*i), "a")
+		kit.Check(t, summed() == -1, "after a write summed is %d", summed())
+		if i > 0 {
+			putText(t, s, 1, "s", 1, "b")
+		}
+		kit.Try(s.SumUp(t.Context())).Must(t)
+		kit.Equal(t, "summed", summed(), want)
+	}
+}
