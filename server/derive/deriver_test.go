@@ -271,8 +271,7 @@ func TestOrigin(t *testing.T) {
 		if err != nil || at.Line != snap.Session().Lines || fold.Summary().Prompts+fold.Summary().Answers != at.Line {
 			t.Errorf("%s is folded up to %+v: %+v, %v", session, at, fold.Summary(), err)
 		}
-		got, err := derive.Origin(t.Context(), snap)
-		kit.Check(t, err == nil && got == want, "%s comes from %q (%v), want %q", session, got, err, want)
+		kit.Equal(t, session+" comes from", kit.Try(derive.Origin(t.Context(), snap)).Must(t), want)
 		kit.Should(t, snap.Close())
 	}
 }

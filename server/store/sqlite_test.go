@@ -123,8 +123,7 @@ func alterAt(t *testing.T, path, statement string) {
 // TestFreshHasNoUser: a new database has no user.
 func TestFreshHasNoUser(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "server.db"))
-	list, err := s.Users(t.Context())
-	kit.Check(t, err == nil && len(list) == 0, "%+v, %v", list, err)
+	kit.Equal(t, "users of a new store", kit.Try(s.Users(t.Context())).Must(t), nil)
 }
 
 // TestOpenAtOnce is serve and key create on a fresh path.

@@ -248,8 +248,7 @@ func (s suite) lags(t *testing.T) {
 	deriveAll(t, st)
 	expect("derived", nil)
 	put(t, st, batch("bobs", object(2, `{"a":2}`)))
-	got, err := st.Lags(ctx, all, server.DropQuery{Session: "bobs"})
-	kit.Check(t, err == nil && got, "after another line: %t, %v", got, err)
+	kit.Equal(t, "after another line", kit.Try(st.Lags(ctx, all, server.DropQuery{Session: "bobs"})).Must(t), true)
 }
 
 // reset: nothing derived is left, everything is to be derived again, no line is touched.
