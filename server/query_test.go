@@ -116,8 +116,7 @@ func TestEditQuery(t *testing.T) {
 	got = WithoutFilter(`x kind:answer,tool kind:prompt`, "kind", "")
 	kit.Check(t, got == "x", "%v", got)
 	for _, value := range []string{"/abs/path.go", ":odd", "a,b", "", "-x", "ü ü"} {
-		if got := ParseQuery(FormatFilter("project", value), now); len(got.Notes) > 0 || !slices.Equal(got.Only["project"], []string{value}) {
-			t.Errorf("%q: %v %q", value, got.Only, got.Notes)
-		}
+		got := ParseQuery(FormatFilter("project", value), now)
+		kit.Check(t, len(got.Notes) == 0 && slices.Equal(got.Only["project"], []string{value}), "%q: %v %q", value, got.Only, got.Notes)
 	}
 }

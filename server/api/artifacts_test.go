@@ -195,9 +195,8 @@ func TestDocumentsInert(t *testing.T) {
 	}
 	r.putDocument("s", `{"path":"evil.html","change":"deleted","by":"other","at":"2026-11-21T01:00:00Z","version":2,"size":9,"sha256":"`+
 		fmt.Sprintf("%x", sha256.Sum256([]byte("<script>alert(1)</script>")))+`"}`)
-	if a := r.get(documentURL("s", "evil.html")); a.status != 404 || !strings.Contains(string(a.body), "no_content") {
-		t.Errorf("a deleted document: %d %s", a.status, a.body)
-	}
+	a := r.get(documentURL("s", "evil.html"))
+	kit.Check(t, a.status == 404 && strings.Contains(string(a.body), "no_content"), "a deleted document: %d %s", a.status, a.body)
 }
 
 // TestArtifactRoles: who may not ship sends nothing, whose the session is not sees nothing, and another one's stays as it is.

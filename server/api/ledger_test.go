@@ -72,9 +72,8 @@ func TestLedger(t *testing.T) {
 		c.Error.Stream.Line == 1, "other bytes: %d %+v", status, c)
 	for _, header := range []string{"", "a", "a x", "a 1 s t u", "a 1 s $", "a -1", "ä 1", strings.Repeat("a", 65) + " 1"} {
 		bad := &writes{r: r, incarnation: header}
-		if status, c := bad.post("/api/conversations", piece{lines: objects("x", 3, 4)}.body("t")); header != "" && (status != http.StatusBadRequest || c.Error.Code != "bad_header") {
-			t.Errorf("%q: %d %+v", header, status, c)
-		}
+		status, c := bad.post("/api/conversations", piece{lines: objects("x", 3, 4)}.body("t"))
+		kit.Check(t, header == "" || status == http.StatusBadRequest && c.Error.Code == "bad_header", "%q: %d %+v", header, status, c)
 	}
 	var l struct {
 		Store, Writer string
@@ -241,8 +240,8 @@ func (r *rig) proof(key string) {
 		"an unknown key":       ask(strings.Repeat("0", 32), nonce, protocol.ClientProof(hash, nonce)),
 		"nothing but the name": ask(protocol.KeyID(hash), nonce, ""),
 	} {
-		if a := r.get(path); a.status != 401 || !strings.Contains(string(a.body), protocol.CodeUnknownKey) || strings.Contains(string(a.body), "proof\":") {
-			r.t.Errorf("%s: %d %s", what, a.status, a.body)
-		}
+		a := r.get(path)
+		kit.Check(r.t, a.status == 401 && strings.Contains(string(a.body), protocol.CodeUnknownKey) &&
+			!strings.Contains(string(a.body), "proof\":"), "%s: %d %s", what, a.status, a.body)
 	}
 }

@@ -189,9 +189,8 @@ func TestAudit(t *testing.T) {
 			if sql == test.undo {
 				break
 			}
-			if _, found := r.audit(); !strings.Contains(found, test.want) || !strings.HasPrefix(found, "s: ") {
-				t.Errorf("%s: found %q", test.name, found)
-			}
+			_, found := r.audit()
+			kit.Check(t, strings.Contains(found, test.want) && strings.HasPrefix(found, "s: "), "%s: found %q", test.name, found)
 		}
 	}
 	_, found = r.audit()

@@ -223,7 +223,7 @@ func TestRetentionOfASession(t *testing.T) {
 		kit.Check(t, a.status == want && (path != "raw" || strings.Contains(string(a.body), "retired by policy")),
 			"%s of a dropped session: %d %s", path, a.status, a.body)
 	}
-	if a := r.get("/api/sessions"); a.status != http.StatusOK || strings.Count(string(a.body), `"session_id":"gone"`) != 1 {
-		t.Errorf("the list: %d %s", a.status, a.body)
-	}
+	a := r.get("/api/sessions")
+	kit.Check(t, a.status == http.StatusOK && strings.Count(string(a.body), `"session_id":"gone"`) == 1,
+		"the list: %d %s", a.status, a.body)
 }

@@ -126,9 +126,8 @@ func TestSlotsPerUser(t *testing.T) {
 		held = append(held, release)
 	}
 	_, err := s.Acquire(t.Context(), 20, 1, time.Nanosecond)
-	if no, ok := errors.AsType[*wire.RefusalError](err); !ok || no.Status != 503 || s.Busy() != 6 {
-		t.Errorf("with another key when all are taken: %v, %d", err, s.Busy())
-	}
+	no, ok := errors.AsType[*wire.RefusalError](err)
+	kit.Check(t, ok && no.Status == 503 && s.Busy() == 6, "with another key when all are taken: %v, %d", err, s.Busy())
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	kit.Err(t, "given up", context.Canceled)(s.Acquire(gone, 20, 1, time.Hour))

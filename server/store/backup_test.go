@@ -85,16 +85,14 @@ func TestBackup(t *testing.T) {
 			if errors.Is(err, server.ErrNotFound) {
 				continue
 			}
-			if got := dump(t, snap, 0); len(got)%2 != 0 || int64(len(got)) != snap.Session().Lines {
-				t.Errorf("%d lines of %d", len(got), snap.Session().Lines)
-			}
+			got := dump(t, snap, 0)
+			kit.Check(t, len(got)%2 == 0 && int64(len(got)) == snap.Session().Lines, "%d lines of %d", len(got), snap.Session().Lines)
 			snap.Close()
 		}
 		k, err := r.FindKey(t.Context(), hash)
 		kit.Check(t, err == nil && k.User == ann, "%+v, %v", k, err)
-		if views, err := r.SavedViews(t.Context(), ann.ID); err != nil || len(views) != 1 || views[0].Query != "view=failed" {
-			t.Errorf("saved views in a copy: %+v, %v", views, err)
-		}
+		views, err := r.SavedViews(t.Context(), ann.ID)
+		kit.Check(t, err == nil && len(views) == 1 && views[0].Query == "view=failed", "saved views in a copy: %+v, %v", views, err)
 		want := []string{"s"}
 		if i > 0 {
 			want = nil // the line that said it says something else: lines decide

@@ -181,9 +181,8 @@ func (s suite) linkRequests(t *testing.T) {
 	kit.Check(t, err == nil && len(list) == 2 && list[0].State == server.LinkRequestDone &&
 		list[1].State == server.LinkRequestRefused && list[1].Reason == "no such file" &&
 		list[1].Answered.Equal(start) && list[1].By == ann.ID && list[1].Machine == "m", "%+v, %v", list, err)
-	if docs, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("s")); err != nil || len(docs) != 1 || docs[0].Path != "b.md" {
-		t.Errorf("a refusal made a document: %+v, %v", docs, err)
-	}
+	docs, err := st.Documents(ctx, server.Scope{User: ann.ID}, ofSession("s"))
+	kit.Check(t, err == nil && len(docs) == 1 && docs[0].Path == "b.md", "a refusal made a document: %+v, %v", docs, err)
 	for path, want := range map[string]error{
 		"../x": server.ErrBadPath, "/etc/passwd": server.ErrBadPath, "a/../../x": server.ErrBadPath, "": server.ErrBadPath,
 		".": server.ErrBadPath, "a\x00b": server.ErrBadPath, "a//b": server.ErrBadPath, "\xff": server.ErrBadPath,

@@ -27,9 +27,8 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 	for _, x := range found.List {
 		out = append(out, x.SessionID)
 	}
-	if n, err := st.Count(t.Context(), scope, q, int64(q.Limit)); q.After == "" && (err != nil || n != int64(len(out))) {
-		t.Errorf("count %+v: %d, %v; found %d", q, n, err, len(out))
-	}
+	n, err := st.Count(t.Context(), scope, q, int64(q.Limit))
+	kit.Check(t, q.After != "" || err == nil && n == int64(len(out)), "count %+v: %d, %v; found %d", q, n, err, len(out))
 	slices.Sort(out)
 	return out
 }

@@ -66,9 +66,9 @@ func (s suite) marks(t *testing.T) {
 		}
 		set(4, m)
 	}
-	if tags, err := st.Tags(ctx, 4); err != nil || len(tags) != server.MaxListedTags || tags[0] != "t05-00" || tags[len(tags)-1] != "t14-19" {
-		t.Errorf("of 300 tags %d are listed: %.40q, %v", len(tags), tags, err)
-	}
+	tags, err = st.Tags(ctx, 4)
+	kit.Check(t, err == nil && len(tags) == server.MaxListedTags && tags[0] == "t05-00" && tags[len(tags)-1] == "t14-19",
+		"of 300 tags %d are listed: %.40q, %v", len(tags), tags, err)
 }
 
 // savedViews: what a user saves is that user's alone, has one place for each name, and goes with the user.
@@ -133,8 +133,8 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		kit.Check(t, err != nil && strings.Contains(err.Error(), want), "%+v: %v, want %q", v, err, want)
 	}
 	v := server.SavedView{Name: "x", Query: "b=2&a=1"}
-	if err := v.Tidy(); err != nil || !v.Is(server.SessionsPage, map[string][]string{"a": {"1"}, "b": {"2"}, "after": {"9"}}) ||
-		v.Is(server.SessionsPage, map[string][]string{"a": {"1"}}) || v.Is(server.SearchPage, map[string][]string{"a": {"1"}, "b": {"2"}}) {
-		t.Errorf("%+v, %v is not told apart from others", v, err)
-	}
+	err := v.Tidy()
+	kit.Check(t, err == nil && v.Is(server.SessionsPage, map[string][]string{"a": {"1"}, "b": {"2"}, "after": {"9"}}) &&
+		!v.Is(server.SessionsPage, map[string][]string{"a": {"1"}}) &&
+		!v.Is(server.SearchPage, map[string][]string{"a": {"1"}, "b": {"2"}}), "%+v, %v is not told apart from others", v, err)
 }

@@ -37,9 +37,9 @@ func (s suite) shadows(t *testing.T) {
 			t.Errorf("%s of s: %v %+v, want a choice of two", name, err, no)
 			continue
 		}
-		if a, b := no.Choices[0], no.Choices[1]; a.Owner != bob.ID && name != "forget" || a.Owner+b.Owner != ann.ID+bob.ID || a.SessionID != "s" && name != "forget" {
-			t.Errorf("%s of s: choices are %+v", name, no.Choices)
-		}
+		a, b := no.Choices[0], no.Choices[1]
+		kit.Check(t, (a.Owner == bob.ID || name == "forget") && a.Owner+b.Owner == ann.ID+bob.ID && (a.SessionID == "s" ||
+			name == "forget"), "%s of s: choices are %+v", name, no.Choices)
 		kit.Err(t, name+" of s by a stranger", server.ErrNotFound)(read(server.Scope{User: 999}, server.Ref{SessionID: "s"}))
 	}
 	for name, read := range reads {

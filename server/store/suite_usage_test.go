@@ -204,9 +204,8 @@ func (s suite) usage(t *testing.T) {
 		kit.Check(t, strings.ReplaceAll(got, "||||||0", "|||||0") == want, "%+v:\n got %s\nwant %s", test.q, got, want)
 	}
 	rows, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"model"}, Model: "x"})
-	if want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000, Searches: 21}); err != nil || rows[0].Tokens != want {
-		t.Errorf("%+v, %v", rows, err)
-	}
+	want := (server.Tokens{Answers: 3, Input: 3, Output: 30, CacheRead: 300, CacheWrite5m: 3000, CacheWrite1h: 30000, Searches: 21})
+	kit.Check(t, err == nil && rows[0].Tokens == want, "%+v, %v", rows, err)
 	if _, err := st.Usage(ctx, all, server.UsageQuery{By: []string{"day; DROP TABLE answers"}}); err == nil {
 		t.Error("something unknown was summed by")
 	}

@@ -279,9 +279,9 @@ func TestHugeLineInPieces(t *testing.T) {
 	}
 	mustHave(t, s.get(t, compare("1", "2")), `class="del"`, `class="add"`)
 	mustHave(t, s.get(t, compare("2", "3")), "The two are identical.")
-	if a := s.visit(t, s.link); a.code != http.StatusOK || !strings.Contains(a.body, "behind it") || strings.Contains(a.body, "needle") {
-		t.Errorf("the link answers %d with %d bytes", a.code, len(a.body))
-	}
+	a := s.visit(t, s.link)
+	kit.Check(t, a.code == http.StatusOK && strings.Contains(a.body, "behind it") && !strings.Contains(a.body, "needle"),
+		"the link answers %d with %d bytes", a.code, len(a.body))
 	kit.Check(t, most <= server.LongHead, "%d bytes of a line are held at once", most)
 }
 

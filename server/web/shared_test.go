@@ -128,9 +128,8 @@ func TestSharedNothingElse(t *testing.T) {
 				} else if also != "" {
 					to += "?" + also
 				}
-				if a := s.visit(t, to); a.code != http.StatusNotFound || strings.Contains(a.body, "of other") {
-					t.Errorf("%s answers %d", to, a.code)
-				}
+				a := s.visit(t, to)
+				kit.Check(t, a.code == http.StatusNotFound && !strings.Contains(a.body, "of other"), "%s answers %d", to, a.code)
 			}
 		}
 	}
@@ -142,9 +141,9 @@ func TestSharedNothingElse(t *testing.T) {
 	for _, below := range []string{"", "/raw", "/export?format=jsonl", "/context", "/compare", "/bytes/0", "/document", "/file?name=x", "/artifacts", "/share"} {
 		a := s.visit(t, s.link+"/sessions/mine"+below)
 		kit.Check(t, below == "" || a.code == http.StatusNotFound, "%s answers %d", below, a.code)
-		if a := s.visit(t, sessionPath("mine", below)); a.code != http.StatusUnauthorized && a.code != http.StatusNotFound {
-			t.Errorf("the session's own %s answers %d to who only has a link", below, a.code)
-		}
+		a = s.visit(t, sessionPath("mine", below))
+		kit.Check(t, a.code == http.StatusUnauthorized || a.code == http.StatusNotFound,
+			"the session's own %s answers %d to who only has a link", below, a.code)
 	}
 	a := s.do(t, "POST", s.link+"/sessions/mine/mark", url.Values{"star": {"1"}}, nil)
 	kit.Check(t, a.code >= 400, "a mark through a link: %d", a.code)
