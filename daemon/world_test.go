@@ -70,7 +70,7 @@ func (w *world) start() {
 		}
 		stopped = true
 		cancel()
-		kit.NoError(w.t, "Run", <-ended)
+		kit.Err(w.t, "Run", nil)(<-ended)
 	}
 	w.t.Cleanup(w.stop)
 	w.client = control.DialPatiently(w.cfg.Socket)
@@ -161,5 +161,5 @@ func TestStoppedWhileItOpens(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	kit.NoError(t, "run", run(ctx, w.cfg))
+	kit.Err(t, "run", nil)(run(ctx, w.cfg))
 }

@@ -163,7 +163,7 @@ func TestTerminate(t *testing.T) {
 	kit.Check(t, res.StatusCode == http.StatusUnauthorized,
 		"the viewer answers %d to somebody who is not logged in", res.StatusCode)
 	kit.Must(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	kit.NoError(t, "after SIGTERM", p.cmd.Wait())
+	kit.Err(t, "after SIGTERM", nil)(p.cmd.Wait())
 }
 
 // TestStoppedWhileItOpens: a server that is stopped before it has opened its store ends well.

@@ -211,6 +211,6 @@ func TestGuard(t *testing.T) {
 	kit.Must(t, err)
 	kit.Eventually(t, "the program runs", hung/12, func() bool { return listening("http://" + address) })
 	parent.Close()
-	kit.NoError(t, "guard", guard.Wait())
+	kit.Err(t, "guard", nil)(guard.Wait())
 	kit.Check(t, !listening("http://"+address), "the program outlives its guard")
 }

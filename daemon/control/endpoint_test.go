@@ -198,7 +198,7 @@ func TestServeEndsRequests(t *testing.T) {
 	}()
 	<-begun
 	cancel()
-	kit.NoError(t, "Serve", <-ended)
+	kit.Err(t, "Serve", nil)(<-ended)
 	r := <-answered
 	kit.Check(t, r.Reason == "timeout", "Sync: %+v", r)
 }

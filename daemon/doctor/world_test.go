@@ -106,7 +106,7 @@ func (w *world) startAt(cfg config.Config) {
 	go func() { ended <- daemon.Run(ctx, cfg) }()
 	w.t.Cleanup(func() {
 		cancel()
-		kit.NoError(w.t, "Run", <-ended)
+		kit.Err(w.t, "Run", nil)(<-ended)
 	})
 	client := control.Dial(cfg.Socket)
 	w.until("the daemon answers", func() bool {

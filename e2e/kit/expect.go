@@ -118,14 +118,6 @@ func Require(t testing.TB, holds bool, format string, args ...any) {
 	}
 }
 
-// NoError reports an error of what is tested.
-func NoError(t testing.TB, what string, err error) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
-}
-
 // Same reports what cmp.Diff finds between what is wanted and what there is.
 func Same(t testing.TB, what, diff string) {
 	t.Helper()
