@@ -155,8 +155,7 @@ func checkView(t *testing.T, r *rig, gen int64, want string, missing int64) {
 			continue
 		}
 		found = true
-		kit.Check(t, d.Missing == missing && d.Lines == d.EndLine-missing, "generation %d: %+v, want %d missing", gen, d,
-			missing)
+		kit.Check(t, d.Missing == missing && d.Lines == d.EndLine-missing, "generation %d: %+v, want %d missing", gen, d, missing)
 		whole := want
 		if whole != "" && !strings.HasSuffix(whole, "\n") {
 			whole += "\n"

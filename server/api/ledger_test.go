@@ -84,8 +84,7 @@ func TestLedger(t *testing.T) {
 		}
 	}
 	r.getJSON("/api/ledger?machine=m1", &l)
-	kit.Check(t, l.Store == a.store && l.Count == 2 && len(l.Changed) == 2 && l.Changed[0].SessionID == "s",
-		"ledger %+v", l)
+	kit.Check(t, l.Store == a.store && l.Count == 2 && len(l.Changed) == 2 && l.Changed[0].SessionID == "s", "ledger %+v", l)
 }
 
 // TestCopy: a clone under a name of its own gets the lines that both have, without sending them.

@@ -120,8 +120,7 @@ func TestShareLinks(t *testing.T) {
 	works := func(secret string, want bool) {
 		t.Helper()
 		_, err := access.CheckShareLink(t.Context(), "here", secret)
-		kit.Check(t, (!want || err == nil) && (want || errors.Is(err, server.ErrNotFound)), "%v, want it to work: %v",
-			err, want)
+		kit.Check(t, (!want || err == nil) && (want || errors.Is(err, server.ErrNotFound)), "%v, want it to work: %v", err, want)
 	}
 	works(secret, true)
 	works(secret[1:], false)

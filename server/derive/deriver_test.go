@@ -146,8 +146,7 @@ func TestDeriveHuge(t *testing.T) {
 		for _, x := range d.Texts {
 			text, longest = text+len(x.Text), max(longest, len(x.Text))
 		}
-		kit.Check(t, longest <= 256<<10 && text-longest <= 1<<20, "a step has %d bytes of text, one of them %d", text,
-			longest)
+		kit.Check(t, longest <= 256<<10 && text-longest <= 1<<20, "a step has %d bytes of text, one of them %d", text, longest)
 	}
 	s.derive()
 	s.expect("head", s.hits("needle"), "s 0.0 prompt")

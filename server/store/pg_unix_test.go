@@ -97,8 +97,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 	_, err = store.Open(t.Context(), asClerk)
 	var open *postgres.OpenError
-	kit.Check(t, errors.As(err, &open) && strings.Contains(open.Hint, "ccship-server user list"),
-		"an older schema: %v", err)
+	kit.Check(t, errors.As(err, &open) && strings.Contains(open.Hint, "ccship-server user list"), "an older schema: %v", err)
 }
 
 // TestPostgresPooled is the contract through a pooler in transaction mode.

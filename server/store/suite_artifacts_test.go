@@ -160,8 +160,7 @@ func (s suite) artifactScopes(t *testing.T) {
 		t.Helper()
 		is := func(what string, err error, want bool) {
 			t.Helper()
-			kit.Check(t, (err == nil) == want && (err == nil || errors.Is(err, server.ErrNotFound)), "%s: %s: %v", when,
-				what, err)
+			kit.Check(t, (err == nil) == want && (err == nil || errors.Is(err, server.ErrNotFound)), "%s: %s: %v", when, what, err)
 		}
 		ref := ofSession("anns")
 		_, err := st.Checkpoint(ctx, scope, "cp", 0)
@@ -218,8 +217,7 @@ func (s suite) artifactsStay(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	b, from, err := st.BlobContent(t.Context(), all, sum)
-	kit.Require(t, err == nil && b.Size == 3<<20 && b.Name == "tool-results/t.txt" && b.SessionID == "s", "%+v, %v", b,
-		err)
+	kit.Require(t, err == nil && b.Size == 3<<20 && b.Name == "tool-results/t.txt" && b.SessionID == "s", "%+v, %v", b, err)
 	if got := sha256.New(); true {
 		if n, err := io.Copy(got, from); err != nil || n != 3<<20 || fmt.Sprintf("%x", got.Sum(nil)) != sum {
 			t.Errorf("%d bytes, %x, %v", n, got.Sum(nil), err)

@@ -249,8 +249,7 @@ func (s suite) damage(t *testing.T) {
 		got = append(got, l)
 		return nil
 	}, func(d *server.DamagedError) { named = append(named, d.Span) })
-	kit.Check(t, err == nil && slices.Equal(listed(got), listed(all[last+1:])), "of 700 lines %d can be read: %v",
-		len(got), err)
+	kit.Check(t, err == nil && slices.Equal(listed(got), listed(all[last+1:])), "of 700 lines %d can be read: %v", len(got), err)
 	kit.Equal(t, "damaged", named, []server.Span{{From: 2, To: last + 1}})
 	var found []string
 	kit.Try(audit.Run(t.Context(), st, func(f audit.Finding) { found = append(found, f.SessionID+": "+f.Problem) }, func(audit.Progress) {})).Must(t)

@@ -231,8 +231,7 @@ func (s suite) coldReturn(t *testing.T) {
 	kit.Err(t, "interrupted", errStep)(back(start, endOfTime))
 	left.Store(-1)
 	kit.Must(t, st.Sweep(t.Context())) // which a return that is not interrupted does at its end
-	kit.Equal(t, fmt.Sprint("lines that can be read after an interruption, of ", len(all)), dumpOf(t, st, "s"),
-		listed(all))
+	kit.Equal(t, fmt.Sprint("lines that can be read after an interruption, of ", len(all)), dumpOf(t, st, "s"), listed(all))
 	there := inFolder(t, dir)
 	kit.Require(t, len(there) == int(moved.Objects)-2 && len(there) >= 1,
 		"after one session and one object %d of %d objects are there", len(there), moved.Objects)

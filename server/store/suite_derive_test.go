@@ -92,8 +92,7 @@ func (s suite) leases(t *testing.T) {
 			func(b *server.Batch) { b.Owner, b.Received = 5, start.Add(time.Duration(i)*time.Second) })
 	}
 	first, err := st.Lagging(ctx, 2)
-	kit.Require(t, err == nil && len(first) == 2 && first[0].SessionID == "s2" && first[1].SessionID == "s1",
-		"%+v, %v", first, err)
+	kit.Require(t, err == nil && len(first) == 2 && first[0].SessionID == "s2" && first[1].SessionID == "s1", "%+v, %v", first, err)
 	if x := first[0]; x.Owner != 5 || x.Machine != "m" || x.Position != (server.Position{}) || stateOf(t, st, x) != "" || x.Version < 1 {
 		t.Errorf("%+v", x)
 	}

@@ -154,8 +154,7 @@ func (s suite) linkRequests(t *testing.T) {
 	bare.Owner, bare.Head.Machine, bare.Head.Epoch = ann.ID, "", ""
 	put(t, st, bare)
 	first := requestLink(t, st, ann.ID, "a.md", true)
-	kit.Equal(t, fmt.Sprintf("the same link request twice: %+v", first), requestLink(t, st, ann.ID, "a.md", true).ID,
-		first.ID)
+	kit.Equal(t, fmt.Sprintf("the same link request twice: %+v", first), requestLink(t, st, ann.ID, "a.md", true).ID, first.ID)
 	opposite := requestLink(t, st, ann.ID, "b.md", true)
 	back := requestLink(t, st, ann.ID, "b.md", false)
 	asked, err := st.PendingLinkRequests(ctx, ann.ID, "m")

@@ -41,8 +41,7 @@ func (s suite) users(t *testing.T) {
 		t.Errorf("a new store has users %v, %v", list, err)
 	}
 	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
-	kit.Check(t, ann.ID != 0 && ann.ID != bob.ID && ann.Created.Equal(start) && ann.Role == server.Owner, "%+v, %+v",
-		ann, bob)
+	kit.Check(t, ann.ID != 0 && ann.ID != bob.ID && ann.Created.Equal(start) && ann.Role == server.Owner, "%+v, %+v", ann, bob)
 	kit.Err(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
 	kit.Should(t, st.SetRole(ctx, bob.ID, server.Viewer, server.By{}))
 	kit.Should(t, st.DisableUser(ctx, bob.ID, true, server.By{At: start.Add(time.Hour)}))

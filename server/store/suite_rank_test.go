@@ -178,8 +178,7 @@ func (s suite) rankScopes(t *testing.T) {
 		"sessions of another change what is found: %s, %s before", got, before)
 	kit.Equal(t, "another finds", ranked(t, st, bob, "cart"), "")
 	r, err := st.Rank(ctx, bob, server.RankQuery{Query: server.ParseQuery("round", start), Limit: 1, Facets: true})
-	kit.Check(t, err == nil && r.Total == 20 && len(r.Facets.Projects) == 1 && r.Facets.Projects[0].Count == 20,
-		"%+v, %v", r, err)
+	kit.Check(t, err == nil && r.Total == 20 && len(r.Facets.Projects) == 1 && r.Facets.Projects[0].Count == 20, "%+v, %v", r, err)
 	kit.Must(t, st.AddShare(ctx, server.Share{With: ids[1], Owner: ids[0], ProjectHash: "ph shop", Created: start}))
 	kit.Equal(t, "what is shared is", ranked(t, st, bob, "cart user:ann"), "shop-b, shop-a")
 	kit.Equal(t, "user:me finds", ranked(t, st, bob, "cart user:me"), "")

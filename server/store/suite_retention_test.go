@@ -171,8 +171,7 @@ func (s suite) retireSession(t *testing.T) {
 		t.Errorf("found %+v, %v", hits.List, err)
 	}
 	k, err := st.KeptUntil(t.Context(), idOf(t, st, "s"), later)
-	kit.Check(t, err == nil && k.Retired.Equal(later) && k.Lines == 289 && strings.Contains(k.Rule, "90 days"),
-		"%+v, %v", k, err)
+	kit.Check(t, err == nil && k.Retired.Equal(later) && k.Lines == 289 && strings.Contains(k.Rule, "90 days"), "%+v, %v", k, err)
 
 	// The same lines again, one by one and together, are acknowledged and not stored.
 	for _, repeated := range [][]server.Line{prose(130, 40, 902), {now[169]}} {
@@ -214,8 +213,7 @@ func (s suite) retireGenerations(t *testing.T) {
 	before, _ := proofs(t, st, "s")
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: 90 * day})
 	report := retire(t, st)
-	kit.Check(t, len(report.Counts) == 1 && report.Counts[0].Lines == 120 && report.Counts[0].Generations == 2, "%+v",
-		report)
+	kit.Check(t, len(report.Counts) == 1 && report.Counts[0].Lines == 120 && report.Counts[0].Generations == 2, "%+v", report)
 	got := linesOf(t, st, "s", 0, 1, 2)
 	kit.Equal(t, fmt.Sprintf("lines remain, want the %d of the newest view", len(now)), got, listed(now))
 	after, n := proofs(t, st, "s")

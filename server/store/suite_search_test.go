@@ -290,8 +290,7 @@ func (s suite) snippets(t *testing.T) {
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 5})
 		kit.Require(t, err == nil && len(hits.List) == 1, "%q: %d hits, %v", query, len(hits.List), err)
 		got := hits.List[0].Snippet
-		kit.Check(t, strings.Contains(got, want) && len([]rune(got)) <= 260, "%q: snippet %q, want %q in it", query, got,
-			want)
+		kit.Check(t, strings.Contains(got, want) && len([]rune(got)) <= 260, "%q: snippet %q, want %q in it", query, got, want)
 		kit.Check(t, !strings.ContainsAny(strings.NewReplacer("\x02", "", "\x03", "").Replace(got), "\x00\x01\x1b\n\t"),
 			"%q: snippet %q has control characters", query, got)
 	}

@@ -221,8 +221,7 @@ func (s suite) usage(t *testing.T) {
 		at("last", "x", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)))
 	for _, zone := range []time.Duration{-14 * time.Hour, 14 * time.Hour} { // no zone leads out of the calendar
 		days := strings.Join(sum(server.UsageQuery{By: []string{"day", "hour"}, User: 3, Zone: zone}), " ")
-		kit.Check(t, strings.HasPrefix(days, "0001-01-01|") && strings.Contains(days, " 9999-12-31|"), "zone %v: %s",
-			zone, days)
+		kit.Check(t, strings.HasPrefix(days, "0001-01-01|") && strings.Contains(days, " 9999-12-31|"), "zone %v: %s", zone, days)
 	}
 }
 
@@ -256,8 +255,7 @@ func (s suite) forget(t *testing.T) {
 		b := batch(again.session, object(0, "back"))
 		b.Owner, b.Head.Parent = again.owner, again.parent
 		err := st.Put(ctx, b)
-		kit.Check(t, again.stored == (err == nil) && (err == nil || errors.Is(err, server.ErrForgotten)), "%+v: %v",
-			again, err)
+		kit.Check(t, again.stored == (err == nil) && (err == nil || errors.Is(err, server.ErrForgotten)), "%+v: %v", again, err)
 		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
 		kit.Equal(t, fmt.Sprintf("%+v is there: %v", again, err), again.stored, err == nil)
 		if err == nil {

@@ -40,8 +40,7 @@ func TestPageRate(t *testing.T) {
 	for n := 0; a.code == http.StatusOK && n < 1000; n++ { // on a slow machine time makes up for some
 		a = s.do(t, "GET", "/usage", nil, nil)
 	}
-	kit.Check(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "", "one more: %d %v", a.code,
-		a.header)
+	kit.Check(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "", "one more: %d %v", a.code, a.header)
 	ana := s.addUser(t, "ana", server.Member)
 	s.client = newClient(t)
 	kit.Equal(t, "another user", s.login(t, s.addKey(t, ana, "tower")).code, http.StatusOK)

@@ -73,8 +73,7 @@ func TestGuessing(t *testing.T) {
 			break
 		}
 	}
-	kit.Require(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "",
-		"after 40 wrong keys: %d", a.code)
+	kit.Require(t, a.code == http.StatusTooManyRequests && a.header.Get("Retry-After") != "", "after 40 wrong keys: %d", a.code)
 	mustHave(t, a.body, "Too many failed logins")
 }
 

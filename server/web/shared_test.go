@@ -321,8 +321,7 @@ func TestSharedGuesses(t *testing.T) {
 		return last
 	}
 	kit.Equal(t, "pictures of other sites", ask(picture).code, http.StatusForbidden)
-	kit.Equal(t, "a link that works as a picture of another site", s.do(t, "GET", s.link, nil, picture).code,
-		http.StatusForbidden)
+	kit.Equal(t, "a link that works as a picture of another site", s.do(t, "GET", s.link, nil, picture).code, http.StatusForbidden)
 	opened := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
 	kit.Equal(t, "a link on another site that is opened", s.do(t, "GET", s.link, nil, opened).code, http.StatusOK)
 	kit.Equal(t, "wrong links without end", ask(nil).code, http.StatusTooManyRequests)

@@ -38,8 +38,7 @@ func TestLogIsBounded(t *testing.T) {
 		if written > pages && log < pages {
 			break // it began again
 		}
-		kit.Require(t, !time.Now().After(end), "after %d lines the log has %d pages, %d of them in the file", written,
-			log, done)
+		kit.Require(t, !time.Now().After(end), "after %d lines the log has %d pages, %d of them in the file", written, log, done)
 	}
 	info := kit.Try(os.Stat(s.path)).Must(t)
 	if whole := int64(pages / 2 * pageSize); info.Size() < whole {
