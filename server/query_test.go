@@ -25,15 +25,10 @@ func writtenQuery(q Query) string {
 	}
 	var out []string
 	for _, c := range q.Clauses {
-		var alternatives []string
-		for _, t := range c {
-			alternatives = append(alternatives, one(t))
-		}
+		alternatives := kit.Each(c, one)
 		out = append(out, strings.Join(alternatives, "|"))
 	}
-	for _, t := range q.Not {
-		out = append(out, "-"+one(t))
-	}
+	out = append(out, kit.Each(q.Not, func(t QueryTerm) string { return "-" + one(t) })...)
 	for _, f := range QueryFilters() {
 		if list := q.Only[f.Name]; list != nil {
 			out = append(out, f.Name+"="+strings.Join(list, "+"))

@@ -92,6 +92,14 @@ func Err(t testing.TB, what string, want error) func(results ...any) {
 	}
 }
 
+// Each returns what of makes of each element.
+func Each[E, T any](list []E, of func(E) T) (all []T) {
+	for _, x := range list {
+		all = append(all, of(x))
+	}
+	return all
+}
+
 // Has reports the parts that a text lacks.
 func Has(t testing.TB, what, text string, parts ...string) {
 	t.Helper()

@@ -103,10 +103,7 @@ func TestShareLinks(t *testing.T) {
 		t.Helper()
 		a := r.get("/api/share-links" + query)
 		list := decode[struct{ Links []shareLink }](t, a)
-		var got []int64
-		for _, l := range list.Links {
-			got = append(got, l.ID)
-		}
+		got := kit.Each(list.Links, func(l shareLink) int64 { return l.ID })
 		kit.Check(t, a.status == http.StatusOK && len(got) == len(want) && (len(got) == 0 || got[0] == want[0]) &&
 			!strings.Contains(string(a.body), secret), "%d %s, want links %v", a.status, a.body, want)
 	}

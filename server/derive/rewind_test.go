@@ -266,11 +266,7 @@ func TestPlaces(t *testing.T) {
 	s.derive()
 	find := func(text string, kinds ...string) string {
 		hits := kit.Try(s.Search(s.Context(), server.Scope{All: true}, server.SearchQuery{Text: text, Kinds: kinds, Limit: 50})).Must(t)
-		var out []string
-		for _, h := range hits.List {
-			out = append(out, fmt.Sprint(h.Line, " ", h.Kind))
-		}
-		return strings.Join(out, ", ")
+		return strings.Join(kit.Each(hits.List, func(h server.Hit) string { return fmt.Sprint(h.Line, " ", h.Kind) }), ", ")
 	}
 	s.expect("by place", find(`"/cart.go>"`, "edit", "read"), "2 edit, 1 read")
 	s.expect("whole path", find(`"<c:/src/x/cart.go>"`, "edit", "read"), "2 edit")

@@ -104,9 +104,7 @@ func (s suite) checkpointPages(t *testing.T) {
 	}
 	for q := (server.CheckpointQuery{Limit: 7}); ; {
 		page := kit.Try(st.Checkpoints(t.Context(), all, q)).Must(t)
-		for _, c := range page.List {
-			got = append(got, c.ID)
-		}
+		got = append(got, kit.Each(page.List, func(c server.Checkpoint) string { return c.ID })...)
 		if q.After = page.Next; q.After == "" {
 			break
 		}

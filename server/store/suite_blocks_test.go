@@ -62,10 +62,7 @@ func prose(from, count int64, size int) (out []server.Line) {
 }
 
 func listed(lines []server.Line) (out []string) {
-	for _, l := range lines {
-		out = append(out, fmt.Sprintf("%d:%s:%s", l.Index, l.Kind, l.Raw))
-	}
-	return out
+	return kit.Each(lines, func(l server.Line) string { return fmt.Sprintf("%d:%s:%s", l.Index, l.Kind, l.Raw) })
 }
 
 // blocks: an import is packed at once, what comes alive later, and both read as one.

@@ -98,9 +98,7 @@ func (s suite) calls(t *testing.T) {
 			for q := test.q; ; {
 				q.Limit = limit
 				hits := kit.Try(st.Search(t.Context(), all, q)).Must(t)
-				for _, h := range hits.List {
-					got = append(got, fmt.Sprint(h.Line, " ", h.Kind))
-				}
+				got = append(got, kit.Each(hits.List, func(h server.Hit) string { return fmt.Sprint(h.Line, " ", h.Kind) })...)
 				if q.After = hits.Next; q.After == "" {
 					break
 				}
@@ -183,9 +181,7 @@ func (s suite) copies(t *testing.T) {
 	var pages []string
 	for after := ""; ; {
 		hits := kit.Try(st.Search(t.Context(), all, server.SearchQuery{Text: "once only", Limit: 1, After: after})).Must(t)
-		for _, h := range hits.List {
-			pages = append(pages, h.Session.SessionID)
-		}
+		pages = append(pages, kit.Each(hits.List, func(h server.Hit) string { return h.Session.SessionID })...)
 		if after = hits.Next; after == "" {
 			break
 		}

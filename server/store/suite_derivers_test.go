@@ -25,9 +25,7 @@ func (s suite) urgency(t *testing.T) {
 	}
 	take := func() (order []string, tasks []server.Task) {
 		tasks = kit.Try(st.Lagging(ctx, 100)).Must(t)
-		for _, task := range tasks {
-			order = append(order, task.SessionID)
-		}
+		order = kit.Each(tasks, func(task server.Task) string { return task.SessionID })
 		return order, tasks
 	}
 	write("again1", "again2")

@@ -79,10 +79,7 @@ func (s suite) documentEpochs(t *testing.T) {
 		[]string{"1 linked user: one", "2 modified user: two", "3 linked user: three", "4 modified user: four"})
 	for before, want := range map[int64][]int64{0: {4, 3}, 4: {3, 2}, 3: {2, 1}, 2: {1}, 1: nil, 99: {4, 3}} {
 		list := kit.Try(st.Versions(t.Context(), all, ofSession("s"), "a", server.VersionPage{Before: before, Limit: 2})).Must(t)
-		var got []int64
-		for _, v := range list.List {
-			got = append(got, v.N)
-		}
+		got := kit.Each(list.List, func(v server.Version) int64 { return v.N })
 		kit.Equal(t, fmt.Sprint("before ", before), got, want)
 	}
 }

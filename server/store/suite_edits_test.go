@@ -170,10 +170,7 @@ func (s suite) commits(t *testing.T) {
 	has := func(scope server.Scope, x server.Session, want string) {
 		t.Helper()
 		list, err := st.Commits(t.Context(), scope, x.Owner, x.ID)
-		var got []string
-		for _, c := range list {
-			got = append(got, fmt.Sprintf("%s:%d/%d", c.Commit, c.Lines, c.Added))
-		}
+		got := kit.Each(list, func(c server.CommitShare) string { return fmt.Sprintf("%s:%d/%d", c.Commit, c.Lines, c.Added) })
 		out := strings.Join(got, " ")
 		kit.Check(t, err == nil && out == want, "%s in %+v: %q, %v; want %q", x.SessionID, scope, out, err, want)
 	}
@@ -235,9 +232,7 @@ func (s suite) repositories(t *testing.T) {
 		expectNames(t, what, list(who, project), want...)
 		found, err := st.Rank(ctx, scope, server.RankQuery{Query: server.ParseQuery("project:"+project, start), Limit: 9, Facets: true})
 		ids, count := []string{}, int64(0)
-		for _, x := range found.List {
-			ids = append(ids, x.SessionID)
-		}
+		ids = append(ids, kit.Each(found.List, func(x server.RankedSession) string { return x.SessionID })...)
 		for _, f := range found.Facets.Projects {
 			count += f.Count
 		}
@@ -258,9 +253,7 @@ func (s suite) repositories(t *testing.T) {
 			"%s: %+v, %+v: %v, %v", what, groups.List, rows, err, failed)
 		edits, err := st.EditsOf(ctx, scope, server.EditQuery{Name: "cart.go", Project: project, To: start, Limit: 9})
 		ids = []string{}
-		for _, e := range edits {
-			ids = append(ids, e.SessionID)
-		}
+		ids = append(ids, kit.Each(edits, func(e server.WrittenEdit) string { return e.SessionID })...)
 		slices.Sort(ids)
 		kit.Check(t, err == nil && slices.Equal(ids, want), "%s: edits of %q, %v", what, ids, err)
 	}

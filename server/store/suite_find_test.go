@@ -24,9 +24,7 @@ func names(t *testing.T, st full, scope server.Scope, q server.SessionQuery) []s
 	found, err := st.Find(t.Context(), scope, q)
 	kit.Require(t, err == nil, "find %+v: %v", q, err)
 	out := []string{}
-	for _, x := range found.List {
-		out = append(out, x.SessionID)
-	}
+	out = append(out, kit.Each(found.List, func(x server.FoundSession) string { return x.SessionID })...)
 	n, err := st.Count(t.Context(), scope, q, int64(q.Limit))
 	kit.Check(t, q.After != "" || err == nil && n == int64(len(out)), "count %+v: %d, %v; found %d", q, n, err, len(out))
 	slices.Sort(out)
@@ -73,17 +71,11 @@ func seesIn(t *testing.T, st full, when string, scope server.Scope, want []strin
 	expectNames(t, when+": Search", searched(t, st, scope, server.SearchQuery{Text: "needle"}), want...)
 	ctx := t.Context()
 	var groups, usage, drops []string
-	for _, g := range groupsOf(t, st, scope) {
-		groups = append(groups, ownerName(g.Owner, users...))
-	}
+	groups = append(groups, kit.Each(groupsOf(t, st, scope), func(g server.Group) string { return ownerName(g.Owner, users...) })...)
 	rows := kit.Try(st.Usage(ctx, scope, server.UsageQuery{By: []string{"session"}})).Must(t)
-	for _, r := range rows {
-		usage = append(usage, r.Session)
-	}
+	usage = append(usage, kit.Each(rows, func(r server.UsageRow) string { return r.Session })...)
 	rewrites := kit.Try(st.Drops(ctx, scope, server.DropQuery{Session: "", Limit: 100})).Must(t)
-	for _, d := range rewrites {
-		drops = append(drops, d.Session.SessionID)
-	}
+	drops = append(drops, kit.Each(rewrites, func(d server.Drop) string { return d.Session.SessionID })...)
 	checkDropped(t, st, when, scope, rewrites)
 	for what, got := range map[string][]string{"Groups": groups, "Usage": usage, "Drops": drops} {
 		slices.Sort(got)

@@ -17,11 +17,7 @@ func momentsOf(t *testing.T, st full, q server.MomentQuery) string {
 		q.Limit = 1000
 	}
 	list := kit.Try(st.Moments(t.Context(), q)).Must(t)
-	var out []string
-	for _, m := range list {
-		out = append(out, fmt.Sprintf("%d.%d %s %s", m.Line, m.Part, m.Kind, m.Data))
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(kit.Each(list, func(m server.Moment) string { return fmt.Sprintf("%d.%d %s %s", m.Line, m.Part, m.Kind, m.Data) }), ", ")
 }
 
 // moments: those of a stretch replace those stored for its lines, those of earlier lines replace one by one, and the

@@ -141,10 +141,7 @@ func (s suite) rankShows(t *testing.T) {
 	}
 	r := ask("rounded cart", "", 10)
 	kit.Require(t, len(r.List) != 0 && len(r.Missing) <= 0, "%+v", r)
-	var lines []string
-	for _, h := range r.List[0].Hits {
-		lines = append(lines, fmt.Sprint(h.Line, " ", h.Kind, " ", h.Current, " ", h.Snippet))
-	}
+	lines := kit.Each(r.List[0].Hits, func(h server.Hit) string { return fmt.Sprint(h.Line, " ", h.Kind, " ", h.Current, " ", h.Snippet) })
 	want := []string{"1 answer true I fixed \x02rounding\x03 in the \x02cart\x03", "0 prompt true fix the \x02cart\x03"}
 	kit.Check(t, slices.Equal(lines, want) && r.List[0].Hits[0].Time.Equal(start.Add(time.Hour)), "%q of %+v", lines,
 		r.List[0].Hits)

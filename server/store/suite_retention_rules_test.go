@@ -47,10 +47,7 @@ func (s suite) retireKeeps(t *testing.T) {
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: time.Hour})
 	report := retire(t, st)
 	slices.SortFunc(report.Kept, func(a, b server.KeptCount) int { return strings.Compare(a.Why, b.Why) })
-	var kept []string
-	for _, k := range report.Kept {
-		kept = append(kept, fmt.Sprint(k.Why, " ", k.Sessions))
-	}
+	kept := kit.Each(report.Kept, func(k server.KeptCount) string { return fmt.Sprint(k.Why, " ", k.Sessions) })
 	kit.Equal(t, "kept", strings.Join(kept, ", "), "checkpoint 1, hold 1, in use 1, share link 1, star, name, note or tag 1")
 	for _, name := range names {
 		n := len(linesOf(t, st, name, 0))

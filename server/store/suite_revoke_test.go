@@ -123,10 +123,7 @@ func (s suite) revokeDeep(t *testing.T) {
 
 	ended, err := st.RevokeKey(ctx, "laptop", start)
 	x.ok(err)
-	var reset []string
-	for _, u := range ended.Reset {
-		reset = append(reset, fmt.Sprint(u.Name, " ", u.Role, " ", u.Disabled.IsZero()))
-	}
+	reset := kit.Each(ended.Reset, func(u server.User) string { return fmt.Sprint(u.Name, " ", u.Role, " ", u.Disabled.IsZero()) })
 	kit.Equal(t, "as they were", reset, []string{"cat viewer true", "dan member false"})
 	old, err := st.FindKey(ctx, x.hashes["laptop"])
 	x.ok(err)
@@ -225,10 +222,7 @@ func (s suite) shareLinks(t *testing.T) {
 	lists := func(q server.ShareLinkQuery, want string) {
 		t.Helper()
 		list, err := st.ShareLinks(ctx, q, start)
-		var by []string
-		for _, l := range list {
-			by = append(by, l.By.Name)
-		}
+		by := kit.Each(list, func(l server.ShareLink) string { return l.By.Name })
 		got := strings.Join(by, " ")
 		kit.Check(t, err == nil && got == want, "%+v lists links of %q, %v; want %q", q, got, err, want)
 	}

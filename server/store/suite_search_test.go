@@ -23,9 +23,7 @@ func searched(t *testing.T, st full, scope server.Scope, q server.SearchQuery) [
 	hits, err := st.Search(t.Context(), scope, q)
 	kit.Require(t, err == nil, "search %+v: %v", q, err)
 	out := []string{}
-	for _, h := range hits.List {
-		out = append(out, h.Session.SessionID)
-	}
+	out = append(out, kit.Each(hits.List, func(h server.Hit) string { return h.Session.SessionID })...)
 	slices.Sort(out)
 	return out
 }
@@ -46,9 +44,7 @@ func library(t *testing.T, st full, texts ...string) func(query string) []int64 
 		t.Helper()
 		hits, err := st.Search(t.Context(), all, server.SearchQuery{Text: query, Limit: 1000})
 		kit.Check(t, err == nil, "search %q: %v", query, err)
-		for _, h := range hits.List {
-			lines = append(lines, h.Line)
-		}
+		lines = kit.Each(hits.List, func(h server.Hit) int64 { return h.Line })
 		slices.Sort(lines)
 		return lines
 	}
@@ -134,10 +130,7 @@ func (s suite) search(t *testing.T) {
 
 // inert: nothing in a query is an operator, and what is in texts is found as it is.
 func (s suite) inert(t *testing.T) {
-	var texts []string
-	for _, h := range hostile {
-		texts = append(texts, "before "+h+" after")
-	}
+	texts := kit.Each(hostile, func(h string) string { return "before " + h + " after" })
 	find := library(t, s.open(t), texts...)
 	for i, h := range hostile {
 		got := find(h)

@@ -28,11 +28,7 @@ func (h *usageHistory) sums(r *rapid.T, q server.UsageQuery, exact bool) string 
 		key := fmt.Sprint(r.Day, r.Hour, r.Project, r.Model, r.Machine, r.User, r.Long)
 		sums[key] = sums[key].Add(r.Tokens)
 	}
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(sums)) {
-		out = append(out, fmt.Sprint(key, sums[key]))
-	}
-	return strings.Join(out, "\n")
+	return strings.Join(kit.Each(slices.Sorted(maps.Keys(sums)), func(key string) string { return fmt.Sprint(key, sums[key]) }), "\n")
 }
 
 // usageHistory is a store to which anything happens.
@@ -306,9 +302,7 @@ func (h *sumHistory) counted(r *rapid.T, scope server.Scope) []string {
 }
 
 func shown(list []server.Group) (out []string) {
-	for _, g := range list {
-		out = append(out, fmt.Sprintf("%+v", g))
-	}
+	out = kit.Each(list, func(g server.Group) string { return fmt.Sprintf("%+v", g) })
 	slices.Sort(out)
 	return out
 }

@@ -13,10 +13,7 @@ import (
 )
 
 func records(lines ...string) (out []transcript.Record) {
-	for _, l := range lines {
-		out = append(out, transcript.Parse([]byte(l)))
-	}
-	return out
+	return kit.Each(lines, func(l string) transcript.Record { return transcript.Parse([]byte(l)) })
 }
 
 func call(tool string) string {

@@ -52,13 +52,8 @@ func (s *gramsSegment) source(t fataler) source {
 
 // candidates are the docs that a plan leads to.
 func (s *gramsSegment) candidates(t fataler, plan plan) []uint32 {
-	var lists [][]uint32
-	for _, k := range plan.All {
-		lists = append(lists, s.between(t, k, k))
-	}
-	for _, r := range plan.Any {
-		lists = append(lists, s.between(t, r.From, r.To))
-	}
+	lists := kit.Each(plan.All, func(k key) []uint32 { return s.between(t, k, k) })
+	lists = append(lists, kit.Each(plan.Any, func(r gramRange) []uint32 { return s.between(t, r.From, r.To) })...)
 	if len(lists) == 0 {
 		var out []uint32
 		for i := range s.all(t) {

@@ -245,10 +245,7 @@ func TestLaggingByOwner(t *testing.T) {
 	}
 	for _, want := range [][]string{{"11", "8", "5", "2", "10", "7"}, {"9", "6", "3", "0", "4", "1"}} {
 		tasks := kit.Try(s.Lagging(t.Context(), 6)).Must(t)
-		var got []string
-		for _, task := range tasks {
-			got = append(got, task.SessionID)
-		}
+		got := kit.Each(tasks, func(task server.Task) string { return task.SessionID })
 		kit.Equal(t, "sessions", got, want)
 	}
 }

@@ -134,10 +134,7 @@ func TestRankGoneBoundSessions(t *testing.T) {
 		for _, turns := range []int{1 << 40, 5} {
 			x := search.NewWithin(of(s), s.lines, &s.Finder, search.Bounds{Bytes: 24 << 20, Turns: turns, Segments: 56 << 20})
 			r := kit.Try(x.Rank(t.Context(), everyone, server.RankQuery{Query: server.ParseQuery(text, said), Limit: 9, Each: 3})).Must(t)
-			var got []string
-			for _, x := range r.List {
-				got = append(got, x.Gone)
-			}
+			got := kit.Each(r.List, func(x server.RankedSession) string { return x.Gone })
 			slices.Sort(got)
 			kit.Check(t, strings.Join(got, ", ") == want, "%s, of %d turns: %q want %s", text, turns, got, want)
 		}

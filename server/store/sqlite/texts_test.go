@@ -78,9 +78,7 @@ func foundLines(t *testing.T, s *Store, text string) (lines []int64) {
 	t.Helper()
 	for q := (server.SearchQuery{Text: text, Limit: 7}); ; {
 		hits := kit.Try(s.Search(t.Context(), everyone, q)).Must(t)
-		for _, h := range hits.List {
-			lines = append(lines, h.Line)
-		}
+		lines = append(lines, kit.Each(hits.List, func(h server.Hit) int64 { return h.Line })...)
 		if q.After = hits.Next; q.After == "" {
 			return lines
 		}
@@ -278,9 +276,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 	q := server.SearchQuery{Text: "needle", Limit: 4}
 	for range 500 {
 		hits := kit.Try(x.Search(t.Context(), everyone, q)).Must(t)
-		for _, h := range hits.List {
-			found = append(found, fmt.Sprint(h.Session.SessionID, h.Line))
-		}
+		found = append(found, kit.Each(hits.List, func(h server.Hit) string { return fmt.Sprint(h.Session.SessionID, h.Line) })...)
 		if hits.More {
 			cut++
 		}

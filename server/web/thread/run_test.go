@@ -98,10 +98,7 @@ func TestTyped(t *testing.T) {
 		"":                                   "",
 	} {
 		b := NewBuilder("", Stream{}, Focused)
-		var got []string
-		for _, p := range b.typed(in) {
-			got = append(got, p.Kind+":"+string(p.HTML))
-		}
+		got := kit.Each(b.typed(in), func(p Part) string { return p.Kind + ":" + string(p.HTML) })
 		kit.Equal(t, in, strings.Join(got, "|"), want)
 	}
 	b := NewBuilder("", Stream{}, Focused)
