@@ -44,15 +44,8 @@ var Fast = Settings{"fsync = off", "synchronous_commit = off", "full_page_writes
 // New makes and starts a cluster that ends with the test.
 func New(t testing.TB, settings Settings) *Cluster {
 	t.Helper()
-	c, err := newCluster(need(t), settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := kit.Try(newCluster(need(t), settings)).Must(t)
+	t.Cleanup(func() { kit.Should(t, c.remove()) })
 	return c
 }
 
@@ -97,8 +90,7 @@ func newFolder(in installation) (*Cluster, error) {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// Log returns the path of the server's log.
-func (c *Cluster) Log() string { return filepath.Join(c.dir, "log") }
+func (c *Cluster) log() string { return filepath.Join(c.dir, "log") }
 
 // configure appends settings to postgresql.conf; the last one of a name counts.
 func (c *Cluster) configure(s Settings) error {
@@ -120,7 +112,7 @@ func (c *Cluster) Configure(s ...string) error {
 
 // Start starts a cluster that does not run, and returns once it takes connections.
 func (c *Cluster) Start() error {
-	log, err := os.OpenFile(c.Log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(c.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
@@ -143,7 +135,7 @@ func (c *Cluster) Start() error {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if c.pid == 0 || time.Now().After(end) {
-			text, _ := os.ReadFile(c.Log())
+			text, _ := os.ReadFile(c.log())
 			return fmt.Errorf("postgres does not start:\n%s", text)
 		}
 	}
@@ -207,11 +199,8 @@ func Kill(postmaster int) error {
 	for _, pid := range all {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 	}
-	for end := time.Now().Add(patience); slices.ContainsFunc(all, alive); {
-		if time.Now().After(end) {
-			return fmt.Errorf("processes %v do not die", all)
-		}
-		<-time.After(5 * time.Millisecond)
+	if !kit.Within(patience, func() bool { return !slices.ContainsFunc(all, alive) }) {
+		return fmt.Errorf("processes %v do not die", all)
 	}
 	return nil
 }
@@ -255,9 +244,7 @@ func (c *Cluster) Exec(t testing.TB, database, sql string) string {
 	t.Helper()
 	out, err := c.in.command("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align",
 		"--set", "ON_ERROR_STOP=1", "--dbname", c.URL(database), "--command", sql).CombinedOutput()
-	if err != nil {
-		t.Fatalf("psql: %v\n%s", err, out)
-	}
+	kit.Require(t, err == nil, "psql: %v\n%s", err, out)
 	return strings.TrimSpace(string(out))
 }
 

@@ -12,7 +12,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // poolerPort only names the socket's file, as port does.
@@ -39,16 +40,12 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 	if err == nil {
 		err = errors.Join(c.in.own(dir), c.in.own(filepath.Join(dir, "pgbouncer.ini")))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	in := c.in
 	in.bin = filepath.Dir(program)
 	cmd := in.command(filepath.Base(program), filepath.Join(dir, "pgbouncer.ini"))
 	dieWithParent(cmd.SysProcAttr)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -65,9 +62,18 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 			t.Log(log())
 		}
 	})
-	if !appears(filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(poolerPort)), ended) {
-		t.Fatal("pgbouncer does not start; " + log())
-	}
+	socket := filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(poolerPort))
+	kit.Within(patience, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			_, err = os.Stat(socket)
+			return err == nil
+		}
+	})
+	_, err = os.Stat(socket)
+	kit.Require(t, err == nil, "pgbouncer does not start; %s", log())
 	return func(text string) string { return throughPooler(t, text, dir) }
 }
 
@@ -88,28 +94,10 @@ logfile = %s
 `, c.dir, port, dir, poolerPort, filepath.Join(dir, "log"))
 }
 
-// appears waits until a file is there; false if what should make it has ended, or takes too long.
-func appears(path string, ended <-chan struct{}) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if _, err := os.Stat(path); err == nil {
-			return true
-		}
-		select {
-		case <-ended:
-			return false
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	return false
-}
-
 // throughPooler turns a URL of a cluster into one through the pooler whose socket is in dir.
 func throughPooler(t testing.TB, text, dir string) string {
 	t.Helper()
-	u, err := url.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := kit.Try(url.Parse(text)).Must(t)
 	q := u.Query()
 	q.Set("pool_mode", "transaction")
 	q.Set("direct_host", q.Get("host"))

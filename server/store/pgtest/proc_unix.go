@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // children returns the processes that a process has started, as /proc has it; none without /proc.
@@ -50,25 +49,3 @@ func stat(pid int) []string {
 
 // PID returns the postmaster's process; 0 while the cluster does not run.
 func (c *Cluster) PID() int { return c.pid }
-
-// CPU returns the processor time that all of the cluster's processes have used so far, those that have ended included;
-// 0 without /proc.
-func (c *Cluster) CPU() (total time.Duration) {
-	for _, pid := range append(children(c.pid), c.pid) {
-		f := stat(pid)
-		if len(f) < 15 {
-			continue
-		}
-		mine := f[11:13] // user and system time, in hundredths of a second
-		if pid == c.pid {
-			mine = f[11:15] // and those of children that have ended
-		}
-		for _, ticks := range mine {
-			n, err := strconv.ParseInt(ticks, 10, 64)
-			if err == nil {
-				total += time.Duration(n) * 10 * time.Millisecond
-			}
-		}
-	}
-	return total
-}

@@ -3,11 +3,12 @@
 package pgtest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 var (
@@ -22,9 +23,7 @@ func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	in := need(t)
 	once.Do(func() { shared, failed = newCluster(in, Fast) })
-	if failed != nil {
-		t.Fatal(failed)
-	}
+	kit.Must(t, failed)
 	return shared
 }
 
@@ -34,7 +33,7 @@ func Run(m *testing.M) (code int) {
 		if shared == nil {
 			return
 		}
-		if err := errors.Join(shared.remove()); err != nil {
+		if err := shared.remove(); err != nil {
 			fmt.Fprintln(os.Stderr, "end the test's PostgreSQL:", err)
 			code = 1
 		}

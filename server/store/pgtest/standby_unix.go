@@ -3,29 +3,23 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // Standby makes and starts a hot standby of the cluster, known to it as name, that ends with the test.
 func (c *Cluster) Standby(t testing.TB, name string) *Cluster {
 	t.Helper()
-	s, err := newFolder(c.in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := s.Follow(c, name); err != nil {
-		t.Fatal(err)
-	}
+	s := kit.Try(newFolder(c.in)).Must(t)
+	t.Cleanup(func() { kit.Should(t, s.remove()) })
+	kit.Must(t, s.Follow(c, name))
 	return s
 }
 
@@ -48,7 +42,8 @@ func (c *Cluster) Follow(primary *Cluster, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.signal("standby.signal"); err != nil {
+	signal := filepath.Join(c.data(), "standby.signal") // an empty file that says to PostgreSQL what it is
+	if err := errors.Join(os.WriteFile(signal, nil, 0o600), c.in.own(signal)); err != nil {
 		return err
 	}
 	return c.Start()
@@ -58,28 +53,10 @@ func (c *Cluster) Follow(primary *Cluster, name string) error {
 // are in step.
 func (c *Cluster) Confirm(t testing.TB, name string) {
 	t.Helper()
-	if err := c.Configure("synchronous_standby_names = '" + name + "'"); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(patience); ; {
-		state := c.Exec(t, "postgres", "SELECT sync_state FROM pg_stat_replication WHERE application_name = '"+name+"'")
-		if state == "sync" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the standby %s is %q", name, state)
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-}
-
-// signal makes one of the empty files that say to PostgreSQL what it is.
-func (c *Cluster) signal(name string) error {
-	path := filepath.Join(c.data(), name)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return c.in.own(path)
+	kit.Must(t, c.Configure("synchronous_standby_names = '"+name+"'"))
+	kit.Eventually(t, "the standby "+name+" is in step", time.Minute, func() bool {
+		return c.Exec(t, "postgres", "SELECT sync_state FROM pg_stat_replication WHERE application_name = '"+name+"'") == "sync"
+	})
 }
 
 // Promote makes a standby a primary, and returns once it takes writes.
