@@ -11,9 +11,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // contract is openapi.yaml. Every answer that a test gets through a rig is checked against it.

@@ -22,7 +22,6 @@ import (
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-
 	"github.com/ccship/ccship/server/store/sqlite"
 )
 

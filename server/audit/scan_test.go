@@ -12,7 +12,6 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/transcript/planted"
 	"github.com/ccship/ccship/transcript/redact"

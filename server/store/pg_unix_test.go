@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -252,3 +253,5 @@ func name(url string) string {
 
 // saveTexts stores texts, and what is derived of them.
 func saveTexts(t *testing.T, s full, texts ...string) { library(t, s, texts...) }
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m)) }

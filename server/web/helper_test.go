@@ -25,7 +25,6 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
-
 	"github.com/ccship/ccship/server/store/sqlite"
 	"github.com/ccship/ccship/server/web"
 )

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ccship/ccship/e2e/kit"
 	"golang.org/x/net/html"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // find fetches what a query finds.
