@@ -30,8 +30,7 @@ func Shapes() []Shape {
 	var all []Shape
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		if !slices.Contains(notTokens, kind) {
-			form := strings.NewReplacer("{", "‹", "}", "›", "<", "«", ">", "»").Replace(kinds[kind])
-			all = append(all, Shape{Tokens, kind, form})
+			all = append(all, Shape{Tokens, kind, kinds[kind]})
 		}
 	}
 	for class, table := range map[Class]string{Tokens: moreTokens, Files: files, Commands: commands} {
@@ -49,7 +48,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// notTokens are kinds with braces of their own, or that are no tokens of vendors.
+// notTokens are kinds that are no tokens of vendors, or of which Shapes has others.
 var notTokens = []string{
 	"json-password", "terraform", "age", "env-password", "env-secret", "env-token", "yaml-password", "code-secret", "netrc",
 	"flag", "query", "json-cookie", "cookie", "set-cookie", "bearer", "authorization", "api-key-header", "curl-user",
@@ -77,7 +76,7 @@ func (s Shape) Make(r *rand.Rand) (text, secret string) {
 		}
 		for i := range n {
 			from := alphabet
-			if i > 0 && i < n-1 && r.IntN(6) == 0 {
+			if signs != "" && i > 0 && i < n-1 && r.IntN(6) == 0 {
 				from += signs
 			}
 			b.WriteByte(from[r.IntN(len(from))])
