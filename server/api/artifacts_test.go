@@ -129,26 +129,20 @@ func TestBlobWire(t *testing.T) {
 	at := "/api/blobs/" + sum
 	about := artifact("s", `"size":10,"media_type":"text/html","name":"tool-results/t.html"`)
 	r.send("PUT", at+"?offset=0", "x", 404)
-	a := r.send("POST", at+"/start", about, 200)
-	kit.Check(t, string(a.body) == `{"offset":0,"complete":false}`+"\n", "%s", a.body)
+	kit.Equal(t, "started", string(r.send("POST", at+"/start", about, 200).body), `{"offset":0,"complete":false}`+"\n")
 	r.send("PUT", at, "x", 400)
 	r.send("PUT", at+"?offset=-1", "x", 400)
-	a = r.send("PUT", at+"?offset=4", "x", 409)
-	kit.Check(t, strings.Contains(string(a.body), `"offset":0,`), "%s", a.body)
+	kit.Has(t, "the answer", string(r.send("PUT", at+"?offset=4", "x", 409).body), `"offset":0,`)
 	r.send("PUT", at+"?offset=0", content+"x", 400)
 	r.send("PUT", at+"?offset=0", strings.Repeat("x", 1<<20+1), 413)
-	a = r.send("PUT", at+"?offset=0", content[:4], 200)
-	kit.Check(t, string(a.body) == `{"offset":4}`+"\n", "%s", a.body)
-	a = r.send("POST", at+"/end", about, 409)
-	kit.Check(t, strings.Contains(string(a.body), `"offset":4,`), "%s", a.body)
+	kit.Equal(t, "a part", string(r.send("PUT", at+"?offset=0", content[:4], 200).body), `{"offset":4}`+"\n")
+	kit.Has(t, "the answer", string(r.send("POST", at+"/end", about, 409).body), `"offset":4,`)
 	r.send("GET", at, "", 404)
-	a = r.do("PUT", at+"?offset=4", map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(zstdOf(t, []byte("wrong!"))))
+	a := r.do("PUT", at+"?offset=4", map[string]string{"Content-Encoding": "zstd"}, bytes.NewReader(zstdOf(t, []byte("wrong!"))))
 	kit.Check(t, a.status == 200, "compressed: %d %s", a.status, a.body)
-	a = r.send("POST", at+"/end", about, 409)
-	kit.Check(t, strings.Contains(string(a.body), `"offset":0,`) && strings.Contains(string(a.body), `"wrong_hash"`), "%s", a.body)
+	kit.Has(t, "the answer", string(r.send("POST", at+"/end", about, 409).body), `"offset":0,`, `"wrong_hash"`)
 	r.sendBlob("s", "tool-results/t.html", content)
-	a = r.send("POST", at+"/start", about, 200)
-	kit.Check(t, string(a.body) == `{"offset":10,"complete":true}`+"\n", "%s", a.body)
+	kit.Equal(t, "started again", string(r.send("POST", at+"/start", about, 200).body), `{"offset":10,"complete":true}`+"\n")
 	r.send("POST", at+"/start", strings.Replace(about, `"size":10`, `"size":11`, 1), 400)
 	var list []struct {
 		SHA256, Name string
@@ -195,8 +189,7 @@ func TestDocumentsInert(t *testing.T) {
 	}
 	r.putDocument("s", `{"path":"evil.html","change":"deleted","by":"other","at":"2026-11-21T01:00:00Z","version":2,"size":9,"sha256":"`+
 		fmt.Sprintf("%x", sha256.Sum256([]byte("<script>alert(1)</script>")))+`"}`)
-	a := r.get(documentURL("s", "evil.html"))
-	kit.Check(t, a.status == 404 && strings.Contains(string(a.body), "no_content"), "a deleted document: %d %s", a.status, a.body)
+	kit.Has(t, "a deleted document", string(r.send("GET", documentURL("s", "evil.html"), "", 404).body), "no_content")
 }
 
 // TestArtifactRoles: who may not ship sends nothing, whose the session is not sees nothing, and another one's stays as it is.
@@ -283,8 +276,7 @@ func TestLinkRequestsAnnounced(t *testing.T) {
 	done := strings.Replace(artifact("s", `"events":[`+strings.Replace(linked("문서.md", 1, "x"), `"by":"user"`, `"by":"viewer","link_request":"`+asked.ID+`"`, 1)+`]`),
 		`"machine":"m1"`, `"machine":"m2"`, 1)
 	r.send("POST", "/api/documents", done, 200)
-	a := r.get("/api/sessions/s/link-requests?machine=m2")
-	kit.Check(t, strings.Contains(string(a.body), `"state":"done"`), "%s", a.body)
+	kit.Has(t, "link requests", string(r.get("/api/sessions/s/link-requests?machine=m2").body), `"state":"done"`)
 	until("the daemon is called all the time", false)
 }
 

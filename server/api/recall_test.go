@@ -229,8 +229,7 @@ func TestShadowedChanges(t *testing.T) {
 	kit.Has(t, "forgotten", string(gone.body), `"user":"bob"`)
 	kit.Equal(t, "ann has", ann.sessionsOf(""), "ann:s ann:s/agent-1")
 	kit.Equal(t, "bob has", bob.sessionsOf(""), "")
-	a = owner.get("/api/sessions/s/raw")
-	kit.Check(t, a.status == 200 && strings.Contains(string(a.body), "by ann"), "the only one left: %d %s", a.status, a.body)
+	kit.Has(t, "the only one left", owner.raw("s", ""), "by ann")
 	bob.post(piece{lines: objects("a", 0, 1)}.body("t")) // others of his are stored
 	owner.send("DELETE", "/api/sessions/s", "", 200)     // there is only one
 }
@@ -246,6 +245,5 @@ func TestSharedShadow(t *testing.T) {
 		eve.send("GET", path, "", http.StatusConflict)
 	}
 	ann.send("DELETE", "/api/shares", `{"with":"eve","project":"ph"}`, 200)
-	a := eve.get("/api/sessions/s/raw")
-	kit.Check(t, a.status == 200 && strings.Contains(string(a.body), "by bob"), "only bob shares: %d %s", a.status, a.body)
+	kit.Has(t, "what only bob shares", eve.raw("s", ""), "by bob")
 }

@@ -144,12 +144,9 @@ func requestLink(t *testing.T, st full, user int64, path string, link bool) serv
 func (s suite) linkRequests(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
 	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
-	b := batch("s", object(0, "{}"))
-	b.Owner = ann.ID
-	put(t, st, b)
-	bare := batch("bare", object(0, "{}"))
-	bare.Owner, bare.Head.Machine, bare.Head.Epoch = ann.ID, "", ""
-	put(t, st, bare)
+	put(t, st, batch("s", object(0, "{}")), func(b *server.Batch) { b.Owner = ann.ID })
+	put(t, st, batch("bare", object(0, "{}")),
+		func(b *server.Batch) { b.Owner, b.Head.Machine, b.Head.Epoch = ann.ID, "", "" })
 	first := requestLink(t, st, ann.ID, "a.md", true)
 	kit.Equal(t, fmt.Sprintf("the same link request twice: %+v", first), requestLink(t, st, ann.ID, "a.md", true).ID, first.ID)
 	opposite := requestLink(t, st, ann.ID, "b.md", true)

@@ -21,9 +21,7 @@ func (s suite) edits(t *testing.T) {
 	for i := range lines {
 		lines[i] = object(int64(i), "{}")
 	}
-	b := batch("s", lines...)
-	b.Owner = 5
-	put(t, st, b)
+	put(t, st, batch("s", lines...), func(b *server.Batch) { b.Owner = 5 })
 	task := lease(t, st)["s"]
 	end := place(t, st, task)
 	step := func(to int64, edits ...provenance.Edit) {
@@ -160,9 +158,7 @@ func (s suite) commits(t *testing.T) {
 	}
 	ann, bob := users[0].ID, users[1].ID
 	for _, name := range []string{"a", "b"} {
-		b := batch(name, object(0, "{}"))
-		b.Owner, b.Head.ProjectHash = ann, "of "+name
-		put(t, st, b)
+		put(t, st, batch(name, object(0, "{}")), func(b *server.Batch) { b.Owner, b.Head.ProjectHash = ann, "of "+name })
 	}
 	var a, b server.Session
 	opened(t, st, "a", func(snap server.Snapshot) { a = snap.Session() })
@@ -208,9 +204,8 @@ func (s suite) repositories(t *testing.T) {
 	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
 	write := func(owner server.User, session, hash, repository string) {
 		t.Helper()
-		b := batch(session, object(0, `{}`))
-		b.Owner, b.Head.ProjectHash, b.Head.Project, b.Head.Repository = owner.ID, hash, "shop-"+hash, repository
-		put(t, st, b)
+		put(t, st, batch(session, object(0, `{}`)),
+			func(b *server.Batch) { b.Owner, b.Head.ProjectHash, b.Head.Project, b.Head.Repository = owner.ID, hash, "shop-"+hash, repository })
 	}
 	write(ann, "a", "h1", "r")
 	write(ann, "b", "h2", "r")

@@ -147,9 +147,8 @@ func (s suite) filters(t *testing.T) {
 		b.Owner, b.Received = int64(i+1), start.Add(time.Duration(i)*time.Hour)
 		put(t, st, b)
 	}
-	agent := batch("a/agent-x", object(0, "{}"))
-	agent.Head.Parent, agent.Owner, agent.Head.Machine = "a", 1, "ma"
-	put(t, st, agent)
+	put(t, st, batch("a/agent-x", object(0, "{}")),
+		func(b *server.Batch) { b.Head.Parent, b.Owner, b.Head.Machine = "a", 1, "ma" })
 	for _, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Summary: server.Summary{
 			Title: "Über " + task.SessionID, FirstPrompt: "50%_off\nfor ALL", Models: []string{"m-" + task.SessionID, "both"}, Branch: "br/" + task.SessionID,

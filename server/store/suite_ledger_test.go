@@ -96,9 +96,7 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	x := snap.Session()
 	kit.Check(t, x.Epochs == 1 && x.Generation == 1, "session %+v", x)
 	// An older client opens an epoch and goes on in it: one with a ledger finds it in front.
-	old := batch("s", object(0, "zero"))
-	old.Head.Epoch = "old client"
-	put(t, st, old)
+	put(t, st, batch("s", object(0, "zero")), func(b *server.Batch) { b.Head.Epoch = "old client" })
 	next = batch("s", object(2, "two"))
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
 	b := &daemon{"b", a.known}

@@ -27,9 +27,8 @@ func (s suite) retireKeeps(t *testing.T) {
 		}
 		put(t, st, b)
 	}
-	agent := batch("starred/agent-a", prose(0, 5, 200)...)
-	agent.Owner, agent.Head.Parent = ann.ID, "starred"
-	put(t, st, agent)
+	put(t, st, batch("starred/agent-a", prose(0, 5, 200)...),
+		func(b *server.Batch) { b.Owner, b.Head.Parent = ann.ID, "starred" })
 	id := func(name string) int64 { return idOf(t, st, name) }
 	_, err := st.AddHold(ctx, server.Hold{Session: "held", By: "ann", Why: "a case", At: start})
 	if err == nil {
@@ -181,9 +180,7 @@ func (s suite) retireUsage(t *testing.T) {
 	for _, session := range []string{"a", "b"} {
 		line := `{"type":"assistant","uuid":"u` + session + `","timestamp":"2026-11-20T10:00:00Z","requestId":"r` + session +
 			`","message":{"id":"m` + session + `","role":"assistant","model":"claude-x","content":[{"type":"text","text":"hello ` + session + `"}],"usage":{"input_tokens":10,"output_tokens":5}}}`
-		b := batch(session, object(0, line))
-		b.Head.Project = session
-		put(t, st, b)
+		put(t, st, batch(session, object(0, line)), func(b *server.Batch) { b.Head.Project = session })
 	}
 	understand(t, st)
 	spent := func() (n int64) {

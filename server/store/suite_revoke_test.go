@@ -200,9 +200,7 @@ func (s suite) shareLinks(t *testing.T) {
 	kit.Must(t, st.AddKey(ctx, server.Key{User: ann, Name: "laptop", Hash: sha256.Sum256([]byte("k")), Created: start}))
 	keys := kit.Try(st.Keys(ctx, ann.ID)).Must(t)
 	for _, x := range []struct{ name, parent string }{{"a", ""}, {"a/agent-1", "a"}, {"b", ""}, {"b/agent-1", "b"}} {
-		b := batch(x.name, object(0, `{}`))
-		b.Owner, b.Head.Parent = ann.ID, x.parent
-		put(t, st, b)
+		put(t, st, batch(x.name, object(0, `{}`)), func(b *server.Batch) { b.Owner, b.Head.Parent = ann.ID, x.parent })
 	}
 	hers := server.ScopeOf(ann)
 	at := kit.Try(st.Resolve(ctx, hers, server.Ref{SessionID: "a"})).Must(t)

@@ -163,13 +163,10 @@ func (s suite) searchFilters(t *testing.T) {
 	lines := []server.Line{object(0, says("prompt", "shared words")), object(1, says("result", "shared result")),
 		object(2, says("answer", "shared answer"))}
 	for i, name := range []string{"a", "b"} {
-		b := batch(name, lines...)
-		b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1)
-		put(t, st, b)
+		put(t, st, batch(name, lines...),
+			func(b *server.Batch) { b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1) })
 	}
-	agent := batch("a/agent-1", lines...)
-	agent.Head.Parent, agent.Head.Machine, agent.Owner = "a", "ma", 1
-	put(t, st, agent)
+	put(t, st, batch("a/agent-1", lines...), func(b *server.Batch) { b.Head.Parent, b.Head.Machine, b.Owner = "a", "ma", 1 })
 	for name, task := range lease(t, st) {
 		save(t, st, task, server.Derivation{Summary: server.Summary{Models: []string{"model-" + name}},
 			Texts: slices.Concat(said(lines[0], start), said(lines[1], start), said(lines[2], start.Add(time.Hour)))})

@@ -43,13 +43,8 @@ type Store struct {
 	notices *notices
 }
 
-// Open opens the database that url names and brings its schema up to date; several processes may do so at once.
+// OpenWith opens the database that url names and brings its schema up to date; several processes may do so at once.
 // Of several hosts it uses the one that accepts writes. An error that a person can fix is an *OpenError.
-func Open(ctx context.Context, url string) (*Store, error) {
-	return OpenWith(ctx, url, sqlstore.Opening{})
-}
-
-// OpenWith is Open with options.
 func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, error) {
 	w, err := wayOf(url)
 	if err != nil {
