@@ -5,11 +5,19 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"testing"
 )
 
+// T is a test, a benchmark, or a run of a property.
+type T interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Must ends the test on an error that is the test's own.
-func Must(t testing.TB, err error) {
+func Must(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +25,7 @@ func Must(t testing.TB, err error) {
 }
 
 // Should reports an error, and goes on: for other goroutines than the test's, and for what is cleaned up.
-func Should(t testing.TB, err error) {
+func Should(t T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)
@@ -25,29 +33,29 @@ func Should(t testing.TB, err error) {
 }
 
 // Tried is what a call returned.
-type Tried[T any] struct {
-	value T
+type Tried[V any] struct {
+	value V
 	err   error
 }
 
 // Try takes what a call returns: x := Try(os.Open(path)).Must(t).
-func Try[T any](value T, err error) Tried[T] { return Tried[T]{value, err} }
+func Try[V any](value V, err error) Tried[V] { return Tried[V]{value, err} }
 
 // Must returns the value. It ends the test on an error.
-func (x Tried[T]) Must(t testing.TB) T {
+func (x Tried[V]) Must(t T) V {
 	t.Helper()
 	Must(t, x.err)
 	return x.value
 }
 
 // Should reports an error, and goes on.
-func (x Tried[T]) Should(t testing.TB) {
+func (x Tried[V]) Should(t T) {
 	t.Helper()
 	Should(t, x.err)
 }
 
 // Equal reports what is not as wanted. No elements are equal to nil.
-func Equal[T any](t testing.TB, what string, got, want T) {
+func Equal[V any](t T, what string, got, want V) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) && (!empty(got) || !empty(want)) {
 		t.Errorf("%s: %s, want %s", what, Tail(show(got), 2000), Tail(show(want), 2000))
@@ -69,8 +77,8 @@ func show(v any) string {
 }
 
 // Gives reports when a call fails, or returns something else: Gives(t, "rows", 5)(st.Count(ctx)).
-func Gives[T any](t testing.TB, what string, want T) func(T, error) {
-	return func(got T, err error) {
+func Gives[V any](t T, what string, want V) func(V, error) {
+	return func(got V, err error) {
 		t.Helper()
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -82,7 +90,7 @@ func Gives[T any](t testing.TB, what string, want T) func(T, error) {
 
 // Err reports when the error that a call returns last is not the wanted one:
 // Err(t, "no session", ErrNotFound)(st.Open(ctx, s)).
-func Err(t testing.TB, what string, want error) func(results ...any) {
+func Err(t T, what string, want error) func(results ...any) {
 	return func(results ...any) {
 		t.Helper()
 		err, _ := results[len(results)-1].(error)
@@ -93,7 +101,7 @@ func Err(t testing.TB, what string, want error) func(results ...any) {
 }
 
 // Each returns what of makes of each element.
-func Each[E, T any](list []E, of func(E) T) (all []T) {
+func Each[E, V any](list []E, of func(E) V) (all []V) {
 	for _, x := range list {
 		all = append(all, of(x))
 	}
@@ -101,7 +109,7 @@ func Each[E, T any](list []E, of func(E) T) (all []T) {
 }
 
 // Has reports the parts that a text lacks.
-func Has(t testing.TB, what, text string, parts ...string) {
+func Has(t T, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -111,7 +119,7 @@ func Has(t testing.TB, what, text string, parts ...string) {
 }
 
 // Check reports what does not hold. The test goes on.
-func Check(t testing.TB, holds bool, format string, args ...any) {
+func Check(t T, holds bool, format string, args ...any) {
 	t.Helper()
 	if !holds {
 		t.Errorf(format, args...)
@@ -119,7 +127,7 @@ func Check(t testing.TB, holds bool, format string, args ...any) {
 }
 
 // Require ends the test when something does not hold.
-func Require(t testing.TB, holds bool, format string, args ...any) {
+func Require(t T, holds bool, format string, args ...any) {
 	t.Helper()
 	if !holds {
 		t.Fatalf(format, args...)
@@ -127,7 +135,7 @@ func Require(t testing.TB, holds bool, format string, args ...any) {
 }
 
 // Same reports what cmp.Diff finds between what is wanted and what there is.
-func Same(t testing.TB, what, diff string) {
+func Same(t T, what, diff string) {
 	t.Helper()
 	if diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)

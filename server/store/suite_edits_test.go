@@ -204,8 +204,9 @@ func (s suite) repositories(t *testing.T) {
 	ann, bob := addUser(t, st, "ann", server.Member), addUser(t, st, "bob", server.Member)
 	write := func(owner server.User, session, hash, repository string) {
 		t.Helper()
-		put(t, st, batch(session, object(0, `{}`)),
-			func(b *server.Batch) { b.Owner, b.Head.ProjectHash, b.Head.Project, b.Head.Repository = owner.ID, hash, "shop-"+hash, repository })
+		b := batch(session, object(0, `{}`))
+		b.Owner, b.Head.ProjectHash, b.Head.Project, b.Head.Repository = owner.ID, hash, "shop-"+hash, repository
+		put(t, st, b)
 	}
 	write(ann, "a", "h1", "r")
 	write(ann, "b", "h2", "r")

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"maps"
 	"slices"
 	"strings"
@@ -93,14 +94,12 @@ func (h *heldModel) begin(r *rapid.T) {
 // end forgets the transcript: nothing of it is left, anywhere.
 func (h *heldModel) end(r *rapid.T) {
 	h.closeSnapshot(r)
-	if _, err := h.st.Forget(h.t.Context(), all, h.name(), 0, later); err != nil {
-		r.Fatal(err)
-	}
+	kit.Try(h.st.Forget(h.t.Context(), all, h.name(), 0, later)).Must(r)
 	h.s.age(h.t, h.st)
-	mustIn(r, h.st.Sweep(h.t.Context()))
-	if n := h.s.query(h.t, h.st, `SELECT count(*) FROM cold_objects`); n != 0 || len(inFolder(h.t, h.dir)) != 0 {
-		r.Fatalf("after forgetting, %d objects are noted, and there are %d", n, len(inFolder(h.t, h.dir)))
-	}
+	kit.Must(r, h.st.Sweep(h.t.Context()))
+	n := h.s.query(h.t, h.st, `SELECT count(*) FROM cold_objects`)
+	kit.Require(r, n == 0 && len(inFolder(h.t, h.dir)) == 0,
+		"after forgetting, %d objects are noted, and there are %d", n, len(inFolder(h.t, h.dir)))
 }
 
 // try does something that may end at any step.
@@ -118,9 +117,8 @@ func (h *heldModel) try(r *rapid.T, do func() error) (done bool) {
 func (h *heldModel) untouched(r *rapid.T, do func() error) (done bool) {
 	before, _ := proofs(h.t, h.st, h.name())
 	done = h.try(r, do)
-	if after, _ := proofs(h.t, h.st, h.name()); fmt.Sprint(before) != fmt.Sprint(after) {
-		r.Fatalf("digests were\n%+v, are\n%+v", before, after)
-	}
+	after, _ := proofs(h.t, h.st, h.name())
+	kit.Require(r, fmt.Sprint(before) == fmt.Sprint(after), "digests were\n%+v, are\n%+v", before, after)
 	return done
 }
 
@@ -152,7 +150,7 @@ func (h *heldModel) store(r *rapid.T, generation int64, lines []server.Line) {
 	if b.Head.EndLine = max(b.Head.EndLine, g.end()); len(lines) == 0 {
 		b.Head.EndLine = g.start
 	}
-	mustIn(r, h.st.Put(h.t.Context(), b))
+	kit.Must(r, h.st.Put(h.t.Context(), b))
 }
 
 // put goes on with the newest generation.
@@ -256,9 +254,7 @@ func (h *heldModel) cool(r *rapid.T) {
 func (h *heldModel) back(r *rapid.T) {
 	h.untouched(r, func() error {
 		done, err := h.st.Return(h.t.Context(), start.Add(-day), endOfTime, func(server.Returned) {})
-		if done.Damaged > 0 {
-			r.Fatalf("%d objects are damaged", done.Damaged)
-		}
+		kit.Require(r, done.Damaged <= 0, "%d objects are damaged", done.Damaged)
 		return err
 	})
 }
@@ -270,11 +266,7 @@ func (h *heldModel) sweep(r *rapid.T) {
 // retire applies a rule, and if it ends early learns what it took.
 func (h *heldModel) retire(r *rapid.T, what string) {
 	id := addRule(h.t, h.st, server.RetentionRule{What: what, Age: day})
-	defer func() {
-		if err := h.st.RemoveRetentionRule(h.t.Context(), id); err != nil {
-			r.Error(err)
-		}
-	}()
+	defer func() { kit.Should(r, h.st.RemoveRetentionRule(h.t.Context(), id)) }()
 	done := h.untouched(r, func() error {
 		_, err := h.st.Retire(h.t.Context(), server.RetireOptions{By: "ann", Now: later})
 		return err
@@ -303,13 +295,12 @@ func (h *heldModel) retired(r *rapid.T) (out []map[int64][]byte) {
 		for n := range h.made {
 			taken := map[int64][]byte{}
 			span := server.Span{Generation: int64(n), To: 1 << 40}
-			err := snap.Retired(h.t.Context(), span, true, func(run *server.RetiredRun) error {
+			kit.Must(r, snap.Retired(h.t.Context(), span, true, func(run *server.RetiredRun) error {
 				for _, l := range run.Lines {
 					taken[l.Index] = slices.Clone(l.SHA256)
 				}
 				return nil
-			})
-			mustIn(r, err)
+			}))
 			out = append(out, taken)
 		}
 	})
@@ -335,17 +326,15 @@ func (h *heldModel) check(r *rapid.T) {
 	opened(h.t, h.st, h.name(), func(snap server.Snapshot) { h.compare(r, "now", snap, h.shown()) })
 	for n, taken := range h.retired(r) {
 		for i, l := range h.made[n].lines {
-			if sum := taken[i]; (sum != nil) != l.gone || sum != nil && !slices.Equal(sum, lines.RetiredHash([]byte(l.now))) {
-				r.Fatalf("line %d of generation %d is retired: %v, and should be %v", i, n, sum != nil, l.gone)
-			}
+			sum := taken[i]
+			kit.Require(r, (sum != nil) == l.gone && (sum == nil || slices.Equal(sum, lines.RetiredHash([]byte(l.now)))),
+				"line %d of generation %d is retired: %v, and should be %v", i, n, sum != nil, l.gone)
 		}
 	}
 	if h.snap != nil {
 		h.compare(r, "the snapshot", h.snap, h.saw)
 	}
-	if found := audited(h.t, h.st); len(found) != 0 {
-		r.Fatal(found)
-	}
+	kit.Equal(r, "the audit finds", audited(h.t, h.st), nil)
 }
 
 func (h *heldModel) compare(r *rapid.T, what string, snap server.Snapshot, want [][]string) {
@@ -367,8 +356,7 @@ func (h *heldModel) look(r *rapid.T) {
 		h.closeSnapshot(r)
 		return
 	}
-	snap, err := h.st.Open(h.t.Context(), server.Ref{SessionID: h.name()})
-	mustIn(r, err)
+	snap := kit.Try(h.st.Open(h.t.Context(), server.Ref{SessionID: h.name()})).Must(r)
 	h.snap, h.saw = snap, h.shown()
 }
 

@@ -163,8 +163,9 @@ func (s suite) searchFilters(t *testing.T) {
 	lines := []server.Line{object(0, says("prompt", "shared words")), object(1, says("result", "shared result")),
 		object(2, says("answer", "shared answer"))}
 	for i, name := range []string{"a", "b"} {
-		put(t, st, batch(name, lines...),
-			func(b *server.Batch) { b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1) })
+		b := batch(name, lines...)
+		b.Head.ProjectHash, b.Head.Project, b.Head.Machine, b.Owner = "ph"+name, "p"+name, "m"+name, int64(i+1)
+		put(t, st, b)
 	}
 	put(t, st, batch("a/agent-1", lines...), func(b *server.Batch) { b.Head.Parent, b.Head.Machine, b.Owner = "a", "ma", 1 })
 	for name, task := range lease(t, st) {

@@ -21,8 +21,7 @@ func (h *usageHistory) sums(r *rapid.T, q server.UsageQuery, exact bool) string 
 	if exact {
 		q.By = append(q.By, "session")
 	}
-	rows, err := h.st.Usage(h.t.Context(), all, q)
-	mustIn(r, err)
+	rows := kit.Try(h.st.Usage(h.t.Context(), all, q)).Must(r)
 	sums := map[string]server.Tokens{}
 	for _, r := range rows {
 		key := fmt.Sprint(r.Day, r.Hour, r.Project, r.Model, r.Machine, r.User, r.Long)
@@ -52,8 +51,7 @@ func (h *usageHistory) put(r *rapid.T) {
 
 // derive stores answers of whatever lags, some of them known from other streams.
 func (h *usageHistory) derive(r *rapid.T) {
-	tasks, err := h.st.Lagging(h.t.Context(), 9)
-	mustIn(r, err)
+	tasks := kit.Try(h.st.Lagging(h.t.Context(), 9)).Must(r)
 	list := make([]*server.Derivation, 0, len(tasks))
 	for _, task := range tasks {
 		d := &server.Derivation{Task: task, Position: place(h.t, h.st, task), Done: true}
@@ -71,11 +69,11 @@ func (h *usageHistory) derive(r *rapid.T) {
 		}
 		list = append(list, d)
 	}
-	mustIn(r, h.st.SaveDerived(h.t.Context(), list...))
+	kit.Must(r, h.st.SaveDerived(h.t.Context(), list...))
 }
 
 func (h *usageHistory) reset(r *rapid.T) {
-	mustIn(r, h.st.ResetDerived(h.t.Context()))
+	kit.Must(r, h.st.ResetDerived(h.t.Context()))
 }
 
 // check compares sums with what they are sums of, for times and zones that fit half hours and that do not.
@@ -89,9 +87,8 @@ func (h *usageHistory) check(r *rapid.T) {
 	q := server.UsageQuery{Since: minute("since"), Until: minute("until"),
 		Zone:    time.Duration(rapid.IntRange(-4, 4).Draw(r, "zone")) * 15 * time.Minute,
 		Project: rapid.SampledFrom([]string{"", "x", "p"}).Draw(r, "project"), User: rapid.Int64Range(0, 2).Draw(r, "user")}
-	if sums, exact := h.sums(r, q, false), h.sums(r, q, true); sums != exact {
-		r.Fatalf("%+v:\nsums\n%s\nanswers\n%s", q, sums, exact)
-	}
+	sums, exact := h.sums(r, q, false), h.sums(r, q, true)
+	kit.Require(r, sums == exact, "%+v:\nsums\n%s\nanswers\n%s", q, sums, exact)
 	h.checkTotals(r, server.UsageQuery{Since: q.Since, Until: q.Until, Zone: q.Zone})
 }
 
@@ -103,8 +100,7 @@ func (h *usageHistory) checkTotals(r *rapid.T, q server.UsageQuery) {
 	by := rapid.SampledFrom([][]string{nil, {"day"}, {"day", "model", "long"}, {"hour"}, {"model"}, {"day", "hour"}}).Draw(r, "by")
 	q.Model = rapid.SampledFrom([]string{"", "", "m"}).Draw(r, "model")
 	sums := func(q server.UsageQuery) map[server.UsageRow]server.Tokens {
-		rows, err := h.st.Usage(h.t.Context(), all, q)
-		mustIn(r, err)
+		rows := kit.Try(h.st.Usage(h.t.Context(), all, q)).Must(r)
 		out := map[server.UsageRow]server.Tokens{}
 		for _, x := range rows {
 			t := x.Tokens
@@ -117,9 +113,8 @@ func (h *usageHistory) checkTotals(r *rapid.T, q server.UsageQuery) {
 	}
 	exact := q
 	q.By, exact.By = by, append(slices.Clone(by), "session")
-	if got, want := sums(q), sums(exact); !maps.Equal(got, want) {
-		r.Fatalf("%+v:\ntotals\n%v\nanswers\n%v", q, got, want)
-	}
+	got, want := sums(q), sums(exact)
+	kit.Require(r, maps.Equal(got, want), "%+v:\ntotals\n%v\nanswers\n%v", q, got, want)
 }
 
 // usageSums: whatever happens, sums of half hours are those of the answers.
@@ -230,15 +225,14 @@ func (h *sumHistory) checkpoint(r *rapid.T) {
 
 // derive tells when a stream was written last: also an earlier time than before.
 func (h *sumHistory) derive(r *rapid.T) {
-	tasks, err := h.st.Lagging(h.t.Context(), rapid.IntRange(1, 9).Draw(r, "most"))
-	mustIn(r, err)
+	tasks := kit.Try(h.st.Lagging(h.t.Context(), rapid.IntRange(1, 9).Draw(r, "most"))).Must(r)
 	list := make([]*server.Derivation, 0, len(tasks))
 	for _, task := range tasks {
 		d := &server.Derivation{Task: task, Position: place(h.t, h.st, task), Done: rapid.Bool().Draw(r, "done")}
 		d.Summary.Ended = start.Add(time.Duration(rapid.IntRange(-9, 1).Draw(r, "ended")) * time.Hour)
 		list = append(list, d)
 	}
-	mustIn(r, h.st.SaveDerived(h.t.Context(), list...))
+	kit.Must(r, h.st.SaveDerived(h.t.Context(), list...))
 }
 
 func (h *sumHistory) forget(r *rapid.T) {
@@ -249,7 +243,7 @@ func (h *sumHistory) forget(r *rapid.T) {
 }
 
 func (h *sumHistory) again(r *rapid.T) {
-	mustIn(r, h.st.Renew(h.t.Context(), h.n))
+	kit.Must(r, h.st.Renew(h.t.Context(), h.n))
 }
 
 // retire removes lines, so that files that do not say how long they are get shorter.
@@ -262,29 +256,19 @@ func (h *sumHistory) retire(r *rapid.T) {
 	if err == nil {
 		err = h.st.RemoveRetentionRule(h.t.Context(), id)
 	}
-	mustIn(r, err)
+	kit.Must(r, err)
 }
 
 func (h *sumHistory) sumUp(r *rapid.T) { h.sumUpSome(r) }
 
 func (h *sumHistory) sumUpSome(r *rapid.T) (more bool) {
-	more, err := h.st.SumUp(h.t.Context())
-	mustIn(r, err)
-	return more
-}
-
-// mustIn ends a run on an error that is the test's own.
-func mustIn(r *rapid.T, err error) {
-	if err != nil {
-		r.Fatal(err)
-	}
+	return kit.Try(h.st.SumUp(h.t.Context())).Must(r)
 }
 
 // counted are the projects as their sessions have them, counted anew.
 func (h *sumHistory) counted(r *rapid.T, scope server.Scope) []string {
 	sums, newest := map[string]server.Group{}, map[string]int64{}
-	found, err := h.st.Find(h.t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 10_000}, Agents: true})
-	mustIn(r, err)
+	found := kit.Try(h.st.Find(h.t.Context(), scope, server.SessionQuery{Page: server.Page{Limit: 10_000}, Agents: true})).Must(r)
 	for _, s := range found.List {
 		k := fmt.Sprint(s.Owner, "\x00", s.ProjectHash, "\x00", s.Machine)
 		g := sums[k]
@@ -309,16 +293,14 @@ func shown(list []server.Group) (out []string) {
 
 func (h *sumHistory) check(r *rapid.T) {
 	for _, scope := range []server.Scope{all, {User: 1}, {User: 2}, {User: 3}} {
-		list, err := groupPages(h.t, h.st, scope)
-		mustIn(r, err)
+		list := kit.Try(groupPages(h.t, h.st, scope)).Must(r)
 		for i := 1; i < len(list); i++ {
 			if list[i].Last.After(list[i-1].Last) {
 				r.Fatalf("%+v is behind %+v", list[i], list[i-1])
 			}
 		}
-		if got, want := shown(list), h.counted(r, scope); !slices.Equal(got, want) {
-			r.Fatalf("%+v: sums\n%s\ncounted\n%s", scope, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
+		got, want := shown(list), h.counted(r, scope)
+		kit.Require(r, slices.Equal(got, want), "%+v: sums\n%s\ncounted\n%s", scope, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

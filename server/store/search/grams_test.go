@@ -26,21 +26,16 @@ func (s *gramsSegment) keep(p page) error {
 	return nil
 }
 
-func (s *gramsSegment) all(t fataler) (out []doc) {
+func (s *gramsSegment) all(t kit.T) (out []doc) {
 	for _, p := range s.docs {
-		if p.First != int64(len(out)) {
-			t.Fatalf("a page of docs from %d on begins at %d", len(out), p.First)
-		}
-		docs, err := readDocs(p)
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
+		kit.Require(t, p.First == int64(len(out)), "a page of docs from %d on begins at %d", len(out), p.First)
+		docs := kit.Try(readDocs(p)).Must(t)
 		out = append(out, docs...)
 	}
 	return out
 }
 
-func (s *gramsSegment) source(t fataler) source {
+func (s *gramsSegment) source(t kit.T) source {
 	i := 0
 	return source{Docs: s.all(t), Next: func() (page, bool, error) {
 		if i++; i > len(s.grams) {
@@ -51,7 +46,7 @@ func (s *gramsSegment) source(t fataler) source {
 }
 
 // candidates are the docs that a plan leads to.
-func (s *gramsSegment) candidates(t fataler, plan plan) []uint32 {
+func (s *gramsSegment) candidates(t kit.T, plan plan) []uint32 {
 	lists := kit.Each(plan.All, func(k key) []uint32 { return s.between(t, k, k) })
 	lists = append(lists, kit.Each(plan.Any, func(r gramRange) []uint32 { return s.between(t, r.From, r.To) })...)
 	if len(lists) == 0 {
@@ -67,30 +62,24 @@ func (s *gramsSegment) candidates(t fataler, plan plan) []uint32 {
 	return lists[0]
 }
 
-func (s *gramsSegment) between(t fataler, from, to key) (out []uint32) {
+func (s *gramsSegment) between(t kit.T, from, to key) (out []uint32) {
 	for i, p := range s.grams {
 		if key(p.First) > to || i+1 < len(s.grams) && key(s.grams[i+1].First) <= from {
 			continue
 		}
 		for g := readGrams(p); ; {
 			k, docs, more, err := g.Next(func(k key) bool { return k >= from && k <= to })
-			if err != nil {
-				t.Fatalf("%v", err)
-			}
+			kit.Must(t, err)
 			if !more {
 				break
 			}
-			if len(docs) > 0 && (k < from || k > to) {
-				t.Fatalf("gram %x is not asked for", k)
-			}
+			kit.Require(t, len(docs) == 0 || k >= from && k <= to, "gram %x is not asked for", k)
 			out = append(out, docs...)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
-
-type fataler interface{ Fatalf(string, ...any) }
 
 // text is what was indexed.
 type text struct {
@@ -99,7 +88,7 @@ type text struct {
 }
 
 // build indexes texts, whose lines ascend.
-func build(t fataler, texts []text) *gramsSegment {
+func build(t kit.T, texts []text) *gramsSegment {
 	var b builder
 	for _, x := range texts {
 		d := b.Last()
@@ -115,9 +104,7 @@ func build(t fataler, texts []text) *gramsSegment {
 		b.Text([]byte(x.folded))
 	}
 	var s gramsSegment
-	if err := b.Write(newWriter(s.keep)); err != nil {
-		t.Fatalf("%v", err)
-	}
+	kit.Must(t, b.Write(newWriter(s.keep)))
 	return &s
 }
 
@@ -139,7 +126,7 @@ func genTexts(t *rapid.T) []text {
 }
 
 // complete: every text that holds what is looked for is in a candidate.
-func complete(t fataler, s *gramsSegment, texts []text, needles []string) {
+func complete(t kit.T, s *gramsSegment, texts []text, needles []string) {
 	docs := s.all(t)
 	found := map[[2]int64]bool{}
 	last := int64(-1 << 62)
@@ -152,9 +139,7 @@ func complete(t fataler, s *gramsSegment, texts []text, needles []string) {
 	}
 	for _, n := range s.candidates(t, planOf(needles)) {
 		for _, l := range docs[n].Lines {
-			if l.Time != docs[n].Stream*7919%100+l.Index {
-				t.Fatalf("line %d has time %d", l.Index, l.Time)
-			}
+			kit.Require(t, l.Time == docs[n].Stream*7919%100+l.Index, "line %d has time %d", l.Index, l.Time)
 			found[[2]int64{docs[n].Stream, l.Index}] = true
 		}
 	}
@@ -163,9 +148,7 @@ func complete(t fataler, s *gramsSegment, texts []text, needles []string) {
 		for _, n := range needles {
 			has = has && strings.Contains(x.folded, n)
 		}
-		if has && !found[[2]int64{x.stream, x.line}] {
-			t.Fatalf("%q in %.100q is not found", needles, x.folded)
-		}
+		kit.Require(t, !has || found[[2]int64{x.stream, x.line}], "%q in %.100q is not found", needles, x.folded)
 	}
 }
 
@@ -194,9 +177,7 @@ func TestFinds(t *testing.T) {
 			rest = rest[n:]
 		}
 		var merged gramsSegment
-		if err := merge(parts, newWriter(merged.keep)); err != nil {
-			t.Fatalf("%v", err)
-		}
+		kit.Must(t, merge(parts, newWriter(merged.keep)))
 		for range 5 {
 			needles := needlesOf(t, texts)
 			complete(t, whole, texts, needles)
@@ -206,9 +187,7 @@ func TestFinds(t *testing.T) {
 		for _, d := range merged.all(t) {
 			lines += len(d.Lines)
 		}
-		if lines != len(texts) {
-			t.Fatalf("%d lines of %d are left", lines, len(texts))
-		}
+		kit.Require(t, lines == len(texts), "%d lines of %d are left", lines, len(texts))
 	})
 }
 

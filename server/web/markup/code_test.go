@@ -118,9 +118,7 @@ func TestCompare(t *testing.T) {
 		var old, rebuilt []byte
 		same, x, y := 0, 0, 0
 		for i, e := range markup.Compare(a, b) {
-			if e.A != x || e.B != y {
-				t.Fatalf("edit %d begins at %d/%d, want %d/%d", i, e.A, e.B, x, y)
-			}
+			kit.Require(t, e.A == x && e.B == y, "edit %d begins at %d/%d, want %d/%d", i, e.A, e.B, x, y)
 			switch e.Op {
 			case markup.Same:
 				if !slices.Equal(a[e.A:e.AEnd], b[e.B:e.BEnd]) {
@@ -128,23 +126,16 @@ func TestCompare(t *testing.T) {
 				}
 				same += e.AEnd - e.A
 			case markup.Removed:
-				if e.B != e.BEnd || e.A == e.AEnd {
-					t.Fatalf("removed: %+v", e)
-				}
+				kit.Require(t, e.B == e.BEnd && e.A != e.AEnd, "removed: %+v", e)
 			case markup.Added:
-				if e.A != e.AEnd || e.B == e.BEnd {
-					t.Fatalf("added: %+v", e)
-				}
+				kit.Require(t, e.A == e.AEnd && e.B != e.BEnd, "added: %+v", e)
 			}
 			old, rebuilt = append(old, a[e.A:e.AEnd]...), append(rebuilt, b[e.B:e.BEnd]...)
 			x, y = e.AEnd, e.BEnd
 		}
-		if !slices.Equal(old, a) || !slices.Equal(rebuilt, b) {
-			t.Fatalf("from %q to %q came %q to %q", a, b, old, rebuilt)
-		}
-		if want := longestCommon(a, b); same != want {
-			t.Fatalf("%d of %q and %q are kept, want %d", same, a, b, want)
-		}
+		kit.Require(t, slices.Equal(old, a) && slices.Equal(rebuilt, b), "from %q to %q came %q to %q", a, b, old, rebuilt)
+		want := longestCommon(a, b)
+		kit.Require(t, same == want, "%d of %q and %q are kept, want %d", same, a, b, want)
 	})
 }
 
@@ -191,9 +182,8 @@ func TestDiff(t *testing.T) {
 		"emptied":  {"", "1 0 -one\n"},
 	} {
 		lines, more := markup.NewBudget().Diff(before, test.after, 3, 100)
-		if got := show(lines); !strings.HasPrefix(got, test.want) && name != "equal" || more != 0 {
-			t.Errorf("%s:\n%swant\n%s", name, got, test.want)
-		}
+		got := show(lines)
+		kit.Check(t, (strings.HasPrefix(got, test.want) || name == "equal") && more == 0, "%s:\n%swant\n%s", name, got, test.want)
 	}
 	lines, _ := markup.NewBudget().Diff("\ttotal := float64(n) * 2\n", "\ttotal := int64(n) * 2\n", 3, 100)
 	want := "1 0 -\ttotal := <mark>float64</mark>(n) * 2\n0 1 +\ttotal := <mark>int64</mark>(n) * 2\n"
