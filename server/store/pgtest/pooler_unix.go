@@ -46,11 +46,8 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 	cmd := in.command(filepath.Base(program), filepath.Join(dir, "pgbouncer.ini"))
 	dieWithParent(cmd.SysProcAttr)
 	kit.Must(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = cmd.Wait() // how it ended is in its log
-	}()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // how it ended is in its log
 	log := func() string {
 		text, _ := os.ReadFile(filepath.Join(dir, "log"))
 		return "pgbouncer:\n" + string(text)
@@ -63,18 +60,14 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 		}
 	})
 	socket := filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(poolerPort))
-	kit.Within(patience, func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			_, err = os.Stat(socket)
-			return err == nil
-		}
-	})
-	_, err = os.Stat(socket)
-	kit.Require(t, err == nil, "pgbouncer does not start; %s", log())
+	kit.Within(patience, func() bool { return exists(socket) || len(ended) > 0 })
+	kit.Require(t, exists(socket), "pgbouncer does not start; %s", log())
 	return func(text string) string { return throughPooler(t, text, dir) }
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // poolerConfig lets everybody in who reaches the socket, as the superuser.

@@ -55,7 +55,8 @@ func (c *Cluster) Confirm(t testing.TB, name string) {
 	t.Helper()
 	kit.Must(t, c.Configure("synchronous_standby_names = '"+name+"'"))
 	kit.Eventually(t, "the standby "+name+" is in step", time.Minute, func() bool {
-		return c.Exec(t, "postgres", "SELECT sync_state FROM pg_stat_replication WHERE application_name = '"+name+"'") == "sync"
+		return c.Exec(t, "postgres",
+			"SELECT sync_state FROM pg_stat_replication WHERE application_name = '"+name+"'") == "sync"
 	})
 }
 
