@@ -60,14 +60,12 @@ func (d *writes) post(path, body string) (int, conflict) {
 func TestLedger(t *testing.T) {
 	r := newRig(t, func(s *api.Server) { s.Version = "1.2.3" })
 	a := &writes{r: r, incarnation: "a", count: "0"}
-	if status, _ := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusOK || a.count != "1" {
-		t.Fatalf("%d, ledger %+v", status, a)
-	}
+	status, c := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
+	kit.Require(t, status == http.StatusOK && a.count == "1", "%d, ledger %+v", status, a)
 	kit.Equal(t, "the answer to a write is of version", a.version, "1.2.3")
-	if status, c := (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s")); status != http.StatusConflict || c.Error.Code != "writer_behind" {
-		t.Errorf("a new state: %d %+v", status, c)
-	}
-	status, c := a.post("/api/conversations", piece{lines: objects("y", 1, 2), first: 1}.body("s"))
+	status, c = (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
+	kit.Check(t, status == http.StatusConflict && c.Error.Code == "writer_behind", "a new state: %d %+v", status, c)
+	status, c = a.post("/api/conversations", piece{lines: objects("y", 1, 2), first: 1}.body("s"))
 	kit.Check(t, status == http.StatusConflict && c.Error.Code == "other_bytes" && c.Error.Stream != nil &&
 		c.Error.Stream.Line == 1, "other bytes: %d %+v", status, c)
 	for _, header := range []string{"", "a", "a x", "a 1 s t u", "a 1 s $", "a -1", "ä 1", strings.Repeat("a", 65) + " 1"} {

@@ -104,10 +104,7 @@ func TestEntries(t *testing.T) {
 		`{"line_index":1,"generation":0,"kind":"opaque","data":""}]}`
 	got := strings.TrimSpace(string(a.body))
 	kit.Check(t, got == want && json.Valid(a.body), "got  %s\nwant %s", got, want)
-	a = r.get("/api/sessions/s/entries?after=1")
-	if got := string(a.body); !strings.Contains(got, `"next":null`) || !strings.Contains(got, `"record":{"b":2}}]`) {
-		t.Errorf("second page %s", got)
-	}
+	kit.Has(t, "the second page", string(r.get("/api/sessions/s/entries?after=1").body), `"next":null`, `"record":{"b":2}}]`)
 	r.send("GET", "/api/sessions/s/entries?after=-1", "", 400)
 }
 
@@ -117,9 +114,7 @@ func TestFlippedByte(t *testing.T) {
 	r.post(piece{lines: objects("a", 0, 5)}.body("s"))
 	before, lines := r.digest("s", ""), r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	kit.Try(r.db().Exec(`UPDATE lines SET raw = CAST(replace(CAST(raw AS TEXT), '3', '4') AS BLOB) WHERE line = 3`)).Must(t)
-	if after := r.digest("s", ""); before.Generations[0].SHA256 == after.Generations[0].SHA256 {
-		t.Error("the digest is the same")
-	}
+	kit.Check(t, before.Generations[0].SHA256 != r.digest("s", "").Generations[0].SHA256, "the digest is the same")
 	after := r.digest("s", "?generation=0&from=0&to=5").LineHashes
 	for i := range 5 {
 		kit.Equal(t, fmt.Sprintf("line %d: same hash", i), *lines[i] == *after[i], i != 3)

@@ -45,11 +45,10 @@ func TestSavedViews(t *testing.T) {
 	views := saved(ann, "?zone=%2B02:00")
 	kit.Require(t, len(views) == 4 && strings.HasSuffix(views["Anchors / ü"].URL, "/?q=anchor&since=9000d") &&
 		strings.HasSuffix(views["Words"].URL, "/search?q=cargo+kind%3Aprompt%2Canswer"), "%+v", views)
-	if got := string(ann.get(views["Anchors / ü"].API).body); !strings.Contains(got, `"anchor"`) || strings.Contains(got, "cargo") {
-		t.Errorf("%s answers %s", views["Anchors / ü"].API, got)
-	}
-	if got := string(ann.get(views["Words"].API).body); !strings.Contains(got, `"cargo"`) || strings.Contains(got, "anchor") {
-		t.Errorf("%s answers %s", views["Words"].API, got)
+	for name, other := range map[string]string{"anchor": "cargo", "cargo": "anchor"} {
+		view := views[map[string]string{"anchor": "Anchors / ü", "cargo": "Words"}[name]].API
+		got := string(ann.get(view).body)
+		kit.Check(t, strings.Contains(got, `"`+name+`"`) && !strings.Contains(got, other), "%s answers %s", view, got)
 	}
 	for name, want := range map[string]string{
 		"Words": "/api/search?q=cargo+kind%3Aprompt%2Canswer&zone=%2B02%3A00",
@@ -190,9 +189,7 @@ func TestRetentionOfASession(t *testing.T) {
 		r.check(json.Unmarshal(r.get("/api/sessions/"+id).body, &a))
 		return a.Retention
 	}
-	if got := of("gone"); got != (retention{}) {
-		t.Errorf("without rules: %+v", got)
-	}
+	kit.Equal(t, "without rules", of("gone"), retention{})
 	hold := func(id string) {
 		_, err := r.store.AddHold(t.Context(), server.Hold{Session: id, By: "owner", Why: "a case", At: time.Now()})
 		r.check(err)
@@ -201,9 +198,7 @@ func TestRetentionOfASession(t *testing.T) {
 	_, err := r.store.AddRetentionRule(t.Context(), server.RetentionRule{What: server.RetireSessions, Action: server.ActionDrop,
 		Age: 240 * time.Hour, By: "owner", At: time.Now()})
 	r.check(err)
-	if got := of("held"); got != (retention{Kept: "hold"}) {
-		t.Errorf("on hold: %+v", got)
-	}
+	kit.Equal(t, "on hold", of("held"), retention{Kept: "hold"})
 	got := of("waits")
 	kit.Check(t, got.DueAt != nil && time.Until(*got.DueAt) >= 239*time.Hour &&
 		got.DueRule == "drop sessions not active for 10 days" && got.Lines == 0, "waiting: %+v", got)

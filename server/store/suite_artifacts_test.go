@@ -83,11 +83,9 @@ func (s suite) checkpoints(t *testing.T) {
 	want := mark("cp-2", 2)
 	want.Stream, want.SessionID, want.Machine, want.Owner = list.List[0].Stream, "s", "m", ann.ID
 	kit.Equal(t, "the later one", list.List[0], want)
-	if c := list.List[1]; c.Summary != "newer" || len(c.ActiveFiles) != 0 {
-		t.Errorf("the newer epoch's does not stand: %+v", c)
-	}
-	c := kit.Try(st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)).Must(t)
-	kit.Equal(t, "by id", c, want)
+	c := list.List[1]
+	kit.Check(t, c.Summary == "newer" && len(c.ActiveFiles) == 0, "the newer epoch's does not stand: %+v", c)
+	kit.Equal(t, "by id", kit.Try(st.Checkpoint(t.Context(), server.Scope{User: ann.ID}, "cp-2", 0)).Must(t), want)
 	for _, id := range append(hostile, "cp-3", "") {
 		kit.Err(t, id, server.ErrNotFound)(st.Checkpoint(t.Context(), all, id, 0))
 	}
@@ -121,12 +119,8 @@ func (s suite) artifactsFirst(t *testing.T) {
 	st := s.open(t)
 	putDocuments(t, st, 1, "s", "e", version("a", 1, server.Linked, "x"))
 	putCheckpoints(t, st, 1, "s", "e", mark("cp", 1))
-	if found, err := st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true}); err != nil || len(found.List) != 0 {
-		t.Errorf("%+v, %v", found, err)
-	}
-	if groups, err := st.Groups(t.Context(), all, server.GroupQuery{}); err != nil || len(groups.List) != 0 {
-		t.Errorf("%+v, %v", groups, err)
-	}
+	kit.Equal(t, "found", kit.Try(st.Find(t.Context(), all, server.SessionQuery{Page: server.Page{Limit: 10}, Agents: true})).Must(t).List, nil)
+	kit.Equal(t, "groups", kit.Try(st.Groups(t.Context(), all, server.GroupQuery{})).Must(t).List, nil)
 	for range 2 {
 		kit.Gives(t, "streams are to be derived", int64(0))(st.Lag(t.Context()))
 		kit.Must(t, st.ResetDerived(t.Context()))
@@ -211,14 +205,10 @@ func (s suite) artifactsStay(t *testing.T) {
 	kit.Must(t, st.ResetDerived(t.Context()))
 	st = s.reopen(t, st)
 	kit.Equal(t, "versions", history(t, st, "s", "a"), []string{"1 linked user: one"})
-	if c, err := st.Checkpoint(t.Context(), all, "cp", 0); err != nil || c.Summary != mark("cp", 1).Summary {
-		t.Errorf("%+v, %v", c, err)
-	}
+	kit.Equal(t, "the checkpoint", kit.Try(st.Checkpoint(t.Context(), all, "cp", 0)).Must(t).Summary, mark("cp", 1).Summary)
 	b, from, err := st.BlobContent(t.Context(), all, sum)
 	kit.Require(t, err == nil && b.Size == 3<<20 && b.Name == "tool-results/t.txt" && b.SessionID == "s", "%+v, %v", b, err)
-	if got := sha256.New(); true {
-		if n, err := io.Copy(got, from); err != nil || n != 3<<20 || fmt.Sprintf("%x", got.Sum(nil)) != sum {
-			t.Errorf("%d bytes, %x, %v", n, got.Sum(nil), err)
-		}
-	}
+	got := sha256.New()
+	kit.Equal(t, "bytes", kit.Try(io.Copy(got, from)).Must(t), 3<<20)
+	kit.Equal(t, "their hash", fmt.Sprintf("%x", got.Sum(nil)), sum)
 }

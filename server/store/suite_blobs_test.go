@@ -89,9 +89,8 @@ func (s suite) upload(t *testing.T) {
 	other := uploadOf(1, "t", "tool-results/other.txt", content) // stored once, of two sessions
 	have, complete, err := st.StartBlob(ctx, other)
 	kit.Check(t, err == nil && complete && have == 10, "%d, %v, %v", have, complete, err)
-	if list, err := st.Blobs(ctx, all, ofSession("t")); err != nil || len(list) != 1 || list[0].Name != "tool-results/other.txt" || list[0].Size != 10 {
-		t.Errorf("%+v, %v", list, err)
-	}
+	list := kit.Try(st.Blobs(ctx, all, ofSession("t"))).Must(t)
+	kit.Check(t, len(list) == 1 && list[0].Name == "tool-results/other.txt" && list[0].Size == 10, "%+v", list)
 	stranger := uploadOf(2, "u", "tool-results/t.txt", content) // knowing the hash is not having the file
 	have, complete, err = st.StartBlob(ctx, stranger)
 	kit.Check(t, err == nil && !complete && have == 0, "%d, %v, %v", have, complete, err)

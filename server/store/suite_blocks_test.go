@@ -151,17 +151,14 @@ func (s suite) blockConflicts(t *testing.T) {
 	all = append(all, object(200, "new"))
 	for range 2 { // an override row stays one, whatever is packed
 		snap := openSession(t, st, "s")
-		if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("%d lines; line 4 is %q", len(got), got[4])
-		}
+		kit.Equal(t, "lines", dump(t, snap, 0), listed(all))
 		var old []server.Line
 		err := snap.Replaced(t.Context(), server.Span{To: 999}, func(l server.Line, _ time.Time) error {
 			old = append(old, l)
 			return nil
 		})
-		if err != nil || !slices.Equal(listed(old), listed([]server.Line{was})) {
-			t.Errorf("replaced are %v: %v", listed(old), err)
-		}
+		kit.Should(t, err)
+		kit.Equal(t, "replaced", listed(old), listed([]server.Line{was}))
 		n, _, err := snap.Count(t.Context(), server.Span{To: 999})
 		kit.Check(t, n == 201 && err == nil, "%d lines are counted: %v", n, err)
 		kit.Equal(t, "bytes are counted", snap.Session().Bytes, size(all))
@@ -170,9 +167,8 @@ func (s suite) blockConflicts(t *testing.T) {
 	put(t, st, batch("s", was)) // and back again
 	kit.Equal(t, "line 4 is", dump(t, openSession(t, st, "s"), 0)[4], listed([]server.Line{was})[0])
 	gone, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)
-	if err != nil || gone.Lines != 201 || s.query(t, st, `SELECT count(*) FROM blocks`) != 0 {
-		t.Errorf("forgotten: %+v, %v; %d blocks are left", gone, err, s.query(t, st, `SELECT count(*) FROM blocks`))
-	}
+	kit.Check(t, err == nil && gone.Lines == 201, "forgotten: %+v, %v", gone, err)
+	kit.Equal(t, "blocks are left", s.query(t, st, `SELECT count(*) FROM blocks`), 0)
 }
 
 // blockGaps: a line that comes late lies between those of a block.
@@ -210,9 +206,7 @@ func (s suite) blockMask(t *testing.T) {
 	kit.Require(t, done.Lines == 1, "masked %+v", done)
 	all[9] = object(9, masked(secret))
 	for range 2 {
-		if got := dump(t, openSession(t, st, "s"), 0); !slices.Equal(got, listed(all)) {
-			t.Errorf("line 9 is %q", got[9])
-		}
+		kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0), listed(all))
 		put(t, st, batch("s", object(9, secret))) // comes again as it was
 	}
 	put(t, st, batch("s", object(9, "other"))) // goes over it: the block still has the token
@@ -224,9 +218,7 @@ func (s suite) blockMask(t *testing.T) {
 	got := strings.Join(replacedOf(t, snap), "") + strings.Join(dump(t, snap, 0), "")
 	kit.Check(t, !strings.Contains(got, needle), "the secret is left")
 	all[9], all[11] = object(9, "other"), object(11, "another")
-	if got := dump(t, snap, 0); !slices.Equal(got, listed(all)) {
-		t.Errorf("lines 9 and 11 are %q", got[9:12])
-	}
+	kit.Equal(t, "lines", dump(t, snap, 0), listed(all))
 }
 
 // damage breaks a bit of the first block's bytes.

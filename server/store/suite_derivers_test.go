@@ -77,14 +77,12 @@ func (s suite) together(t *testing.T) {
 		kit.Require(t, errors.Is(err, server.ErrStale), "with a stale one: %v", err)
 		list[i].Task.Masked--
 	}
-	if n := lag(t, st); n != 4 || outputs(t, st, server.UsageQuery{}) != "" {
-		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
-	}
+	kit.Equal(t, "lag", lag(t, st), 4)
+	kit.Equal(t, "used", outputs(t, st, server.UsageQuery{}), "")
 	expectNames(t, "of a refused group", searched(t, st, all, server.SearchQuery{Text: "needle"}))
 	kit.Must(t, st.SaveDerived(ctx, list...))
-	if n := lag(t, st); n != 0 || outputs(t, st, server.UsageQuery{}) != "s1:1×5 s2:1×5 s3:1×9" {
-		t.Errorf("%d lag, used %s", n, outputs(t, st, server.UsageQuery{}))
-	}
+	kit.Equal(t, "lag", lag(t, st), 0)
+	kit.Equal(t, "used", outputs(t, st, server.UsageQuery{}), "s1:1×5 s2:1×5 s3:1×9")
 	expectNames(t, "of a stored group", searched(t, st, all, server.SearchQuery{Text: "needle"}), "s0", "s1", "s2", "s3")
 }
 

@@ -30,27 +30,23 @@ func (s suite) documents(t *testing.T) {
 	kit.Require(t, len(list) == 2, "%+v", list)
 	kit.Equal(t, "a document", list[0], server.Document{Path: "a.md", Linked: true, AddedAt: start, AddedBy: "user",
 		ChangedAt: start.Add(time.Minute), ChangedBy: "claude", Versions: 3, Size: 1 << 40, TooLarge: true, SessionID: "s", Machine: "m", Host: "h"})
-	if d := list[1]; !d.Deleted || !d.Linked || d.Versions != 2 || d.Stored || d.SHA256 != "" || d.Size != 0 {
-		t.Errorf("a deleted document: %+v", d)
-	}
+	d := list[1]
+	kit.Check(t, d.Deleted && d.Linked && d.Versions == 2 && !d.Stored && d.SHA256 == "" && d.Size == 0, "a deleted document: %+v", d)
 	unlink := server.DocumentEvent{Path: "a.md", Change: server.Unlinked, By: "user", At: start.Add(2 * time.Minute), Version: 3, Line: -1}
 	again := version("a.md", 4, server.Linked, "two")
 	again.At, again.AddedAt = start.Add(3*time.Minute), start.Add(3*time.Minute)
 	putDocuments(t, st, 1, "s", "e", unlink)
-	d := documents(t, st, "s")[0]
+	d = documents(t, st, "s")[0]
 	kit.Check(t, !d.Linked && d.UnlinkedAt.Equal(unlink.At) && d.Versions == 3, "unlinked: %+v", d)
 	putDocuments(t, st, 1, "s", "e", again)
-	if d := documents(t, st, "s")[1]; d.Path != "a.md" || !d.Linked || !d.AddedAt.Equal(again.At) || d.Versions != 4 || !d.Stored {
-		t.Errorf("linked again: %+v", d)
-	}
+	d = documents(t, st, "s")[1]
+	kit.Check(t, d.Path == "a.md" && d.Linked && d.AddedAt.Equal(again.At) && d.Versions == 4 && d.Stored, "linked again: %+v", d)
 	for _, n := range []int64{5, 1 << 60} {
 		kit.Err(t, fmt.Sprint("version ", n), server.ErrNotFound)(st.Content(t.Context(), all, ofSession("s"), "a.md", n))
 	}
-	if v, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 0); err != nil || v.N != 4 {
-		t.Errorf("the newest: %+v, %v", v, err)
-	} else if b, err := io.ReadAll(from); err != nil || string(b) != "two" {
-		t.Errorf("%q, %v", b, err)
-	}
+	v, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 0)
+	kit.Require(t, err == nil && v.N == 4, "the newest: %+v, %v", v, err)
+	kit.Equal(t, "its content", string(kit.Try(io.ReadAll(from)).Must(t)), "two")
 }
 
 // documentOrder: events that come late or in another order end as they would have in order.

@@ -77,12 +77,9 @@ func (s suite) mask(t *testing.T) {
 	kit.Equal(t, "bytes", after.Session().Bytes, snap.Session().Bytes)
 	kit.Equal(t, "found", searched(t, st, all, server.SearchQuery{Text: needle}), []string{"other"})
 	kit.Equal(t, "named so", names(t, st, all, server.SessionQuery{Text: needle, Page: server.Page{Limit: 10}}), []string{"other"})
-	if facts, err := st.SummaryOf(t.Context(), m.Stream); err != nil || strings.Contains(fmt.Sprint(facts), needle) {
-		t.Errorf("%+v, %v", facts, err)
-	}
-	if list, err := after.Masked(t.Context()); err != nil || len(list) > 0 {
-		t.Errorf("masked by the server: %v, %v", list, err)
-	}
+	facts, err := st.SummaryOf(t.Context(), m.Stream)
+	kit.Check(t, err == nil && !strings.Contains(fmt.Sprint(facts), needle), "%+v, %v", facts, err)
+	kit.Equal(t, "masked by the server", kit.Try(after.Masked(t.Context())).Must(t), nil)
 	list, err := st.Maskings(t.Context(), all)
 	kit.Check(t, err == nil && len(list) == 1 && list[0].By == 7 && list[0].SessionID == "s" && list[0].Masked.Lines == 3 &&
 		list[0].At.Equal(start.Add(time.Hour)), "note %+v, %v", list, err)
@@ -215,9 +212,8 @@ func (s suite) maskFiles(t *testing.T) {
 	_, from, err := st.Content(t.Context(), all, ofSession("s"), "a.md", 1)
 	kit.Must(t, err)
 	var text bytes.Buffer
-	if _, err := text.ReadFrom(from); err != nil || text.String() != masked(string(content)) {
-		t.Errorf("the version is %q, %v", text.String(), err)
-	}
+	kit.Try(text.ReadFrom(from)).Must(t)
+	kit.Equal(t, "the version", text.String(), masked(string(content)))
 	_, _, err = st.BlobContent(t.Context(), server.Scope{User: 1}, fmt.Sprintf("%x", u.SHA256))
 	kit.Check(t, errors.Is(err, server.ErrNotFound), "the old address: %v", err)
 	kit.Equal(t, "another user's", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))

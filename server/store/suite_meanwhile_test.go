@@ -33,9 +33,7 @@ func (s suite) blockOverRows(t *testing.T) {
 	want := slices.Concat(first[:5], imported)
 	for range 2 {
 		opened(t, st, "s", func(snap server.Snapshot) {
-			if got := dump(t, snap, 0); !slices.Equal(got, listed(want)) {
-				t.Errorf("%d lines of %d; line 5 is %.20q", len(got), len(want), got[5])
-			}
+			kit.Equal(t, "lines", dump(t, snap, 0), listed(want))
 			kit.Equal(t, "replaced", len(replacedOf(t, snap)), 4)
 			n, _, err := snap.Count(t.Context(), server.Span{To: 999})
 			kit.Check(t, n == 305 && err == nil, "%d lines are counted: %v", n, err)

@@ -31,15 +31,12 @@ func addKey(t *testing.T, st full, user int64, name string) (server.Key, [32]byt
 	t.Helper()
 	_, hash := auth.NewKey()
 	kit.Must(t, st.AddKey(t.Context(), server.Key{User: server.User{ID: user}, Name: name, Hash: hash, Created: start}))
-	k := kit.Try(st.FindKey(t.Context(), hash)).Must(t)
-	return k, hash
+	return kit.Try(st.FindKey(t.Context(), hash)).Must(t), hash
 }
 
 func (s suite) users(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
-	if list, err := st.Users(ctx); err != nil || len(list) != 0 {
-		t.Errorf("a new store has users %v, %v", list, err)
-	}
+	kit.Equal(t, "users of a new store", kit.Try(st.Users(ctx)).Must(t), nil)
 	ann, bob := addUser(t, st, "ann", server.Owner), addUser(t, st, "bob", server.Member)
 	kit.Check(t, ann.ID != 0 && ann.ID != bob.ID && ann.Created.Equal(start) && ann.Role == server.Owner, "%+v, %+v", ann, bob)
 	kit.Err(t, "a second ann", server.ErrExists)(st.AddUser(ctx, "ann", server.Member, server.By{At: start}))
@@ -51,9 +48,7 @@ func (s suite) users(t *testing.T) {
 	list, err := st.Users(ctx)
 	kit.Check(t, err == nil && len(list) == 2 && list[0] == ann && list[1].Disabled.IsZero(), "%+v, %v", list, err)
 	ids := []int64{bob.ID, 999, ann.ID, bob.ID, 0}
-	if names, err := st.UserNames(ctx, ids); err != nil || len(names) != 2 || names[ann.ID] != "ann" || names[bob.ID] != "bob" {
-		t.Errorf("names %v, %v", names, err)
-	}
+	kit.Equal(t, "names", kit.Try(st.UserNames(ctx, ids)).Must(t), map[int64]string{ann.ID: "ann", bob.ID: "bob"})
 	kit.Equal(t, fmt.Sprintf("the ids asked for are now %v", ids), ids[0], bob.ID)
 	kit.Equal(t, "names of nobody", kit.Try(st.UserNames(ctx, nil)).Must(t), nil)
 	some, err := st.FirstUsers(ctx, 1)
@@ -154,9 +149,7 @@ func (s suite) rotate(t *testing.T) {
 	kit.Check(t, err == nil && k.Name == "laptop" && k.Revoked.IsZero() && k.User == ann && k.Created.Equal(at),
 		"the new key is %+v, %v", k, err)
 	_, third := auth.NewKey()
-	if err := st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at); err != nil { // at once, without grace
-		t.Errorf("again: %v", err)
-	}
+	kit.Should(t, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: third, Created: at}, at)) // at once, without grace
 	kit.Try(st.RevokeKey(ctx, "laptop", at)).Should(t)
 	_, fourth := auth.NewKey()
 	kit.Err(t, "a revoked key was rotated", server.ErrNotFound)(nil, st.RotateKey(ctx, server.Key{Name: "laptop", Hash: fourth, Created: at.Add(time.Second)}, grace))

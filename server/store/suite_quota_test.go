@@ -103,15 +103,13 @@ func (s suite) quotaFiles(t *testing.T) {
 	}
 	file := strings.Repeat("f", 60)
 	u := upload(file, "s")
-	if _, _, err := st.StartBlob(ctx, u); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := st.StartBlob(ctx, u)
+	kit.Must(t, err)
 	expectStored(t, st, ann, 60+row, 1, 0)
-	_, _, err := st.StartBlob(ctx, upload(strings.Repeat("g", 60), "s"))
+	_, _, err = st.StartBlob(ctx, upload(strings.Repeat("g", 60), "s"))
 	refusedBy(t, err, false)
-	if have, _, err := st.StartBlob(ctx, u); err != nil || have != 0 { // it goes on
-		t.Errorf("an upload that goes on: %d, %v", have, err)
-	}
+	have, _, err := st.StartBlob(ctx, u)
+	kit.Check(t, err == nil && have == 0, "an upload that goes on: %d, %v", have, err)
 	kit.Try(st.PutBlob(ctx, ann.ID, u.SHA256, 0, []byte(file), start)).Must(t)
 	kit.Must(t, st.EndBlob(ctx, u))
 	q.Bytes += 2 * row

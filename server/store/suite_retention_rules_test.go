@@ -230,9 +230,7 @@ func (s suite) retireReplaced(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", prose(0, 20, 300)...))
 	put(t, st, batch("s", object(3, `{"new":3}`)))
-	if n := s.query(t, st, `SELECT count(*) FROM superseded`); n != 1 {
-		t.Fatalf("%d replaced", n)
-	}
+	kit.Equal(t, "replaced lines", s.query(t, st, `SELECT count(*) FROM superseded`), 1)
 	addRule(t, st, server.RetentionRule{What: server.RetireGenerations, Age: day})
 	retire(t, st)
 	kit.Equal(t, "replaced lines are left", s.query(t, st, `SELECT count(*) FROM superseded`), 0)
@@ -299,9 +297,8 @@ func (s suite) retireForks(t *testing.T) {
 	}
 	k := keeping("alone")
 	kit.Check(t, k.Until.Equal(old.Add(90*day)) && k.Kept == "", "what stands alone: %+v", k)
-	if k := keeping("forked again"); !k.Until.Equal(young.Add(90*day)) || k.Kept != "" {
-		t.Errorf("what shares history with a younger session: %+v", k)
-	}
+	k = keeping("forked again")
+	kit.Check(t, k.Until.Equal(young.Add(90*day)) && k.Kept == "", "what shares history with a younger session: %+v", k)
 	report := retire(t, st)
 	kit.Check(t, fmt.Sprint(report.Kept) == fmt.Sprint([]server.KeptCount{{Rule: 1, Why: server.KeptFork, Sessions: 2}}) &&
 		left() == "2220", "%+v, lines %s", report, left())

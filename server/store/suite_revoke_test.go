@@ -128,10 +128,8 @@ func (s suite) revokeDeep(t *testing.T) {
 	old, err := st.FindKey(ctx, x.hashes["laptop"])
 	x.ok(err)
 	ended.Reset = nil
-	if want := (server.Ended{Keys: []string{"deep", "deeper", "given", old.Name}, Logins: 3, Tickets: 3, Links: 3,
-		Users: []string{"eve", "fay"}, Shares: []server.EndedShare{{Owner: "bob", With: "cat", Project: "shop"}}}); !reflect.DeepEqual(ended, want) {
-		t.Errorf("ended\n%+v, want\n%+v", ended, want)
-	}
+	kit.Equal(t, "ended", ended, server.Ended{Keys: []string{"deep", "deeper", "given", old.Name}, Logins: 3, Tickets: 3, Links: 3,
+		Users: []string{"eve", "fay"}, Shares: []server.EndedShare{{Owner: "bob", With: "cat", Project: "shop"}}})
 	for _, name := range []string{"thief", "fay", "deeper"} {
 		x.expectOpens(name, server.ErrNotFound)
 	}
@@ -142,9 +140,8 @@ func (s suite) revokeDeep(t *testing.T) {
 		got := fmt.Sprint(u.Role, " ", u.Disabled.IsZero())
 		kit.Check(t, err == nil && got == want, "%s: %s, %v; want %s", name, got, err, want)
 	}
-	if list, err := st.Shares(ctx); err != nil || len(list) != 1 || list[0].With != good.ID {
-		t.Errorf("shares left: %+v, %v", list, err)
-	}
+	list, err := st.Shares(ctx)
+	kit.Check(t, err == nil && len(list) == 1 && list[0].With == good.ID, "shares left: %+v, %v", list, err)
 	x.lateActs("deeper", bob, cat)
 	x.lostRights()
 	x.ok(st.DisableUser(ctx, eve.ID, false, server.By{At: start})) // an owner's will; the key ends nothing again

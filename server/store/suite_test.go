@@ -200,7 +200,6 @@ func (s suite) snapshot(t *testing.T) {
 	kit.Equal(t, "a new snapshot shows", len(dump(t, openSession(t, st, "s"), 0)), 2)
 }
 
-// concurrent: many writers of many streams, all repeating; each ends whole.
 // crowding: one user can't open so many snapshots that there is no space for another's and for the server's own.
 func (s suite) crowding(t *testing.T) {
 	st, ctx := s.open(t), t.Context()
@@ -240,6 +239,7 @@ func (s suite) crowding(t *testing.T) {
 	closing(snap)
 }
 
+// concurrent: many writers of many streams, all repeating; each ends whole.
 func (s suite) concurrent(t *testing.T) {
 	st := s.open(t)
 	var wg sync.WaitGroup

@@ -260,10 +260,10 @@ func (s *site) login(t testing.TB, key string) answer {
 	return s.do(t, "POST", "/login", url.Values{"key": {key}}, nil)
 }
 
-// sessionPath is the address of a session's page, or of something below it.
 // short is a session's id in addresses where nobody else's begins so.
 func short(id string) string { return id[:8] }
 
+// sessionPath is the address of a session's page, or of something below it.
 func sessionPath(id, below string, q ...string) string {
 	v := url.Values{"machine": {machine}}
 	for i := 0; i+1 < len(q); i += 2 {
