@@ -10,9 +10,7 @@ import (
 
 func TestAppend(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 	for range 5 {
 		w.add("p/a.jsonl", lines("b", 2, 100))
 		w.main("p/a.jsonl")
@@ -26,15 +24,12 @@ func TestLineCutAnywhere(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Quiet = patience // the halves are not to be offered on their own
 	line := `{"text":"aé\ud83d€` + "\x00\x00" + `"}` + "\r\n"
-	w.write("p/a.jsonl", "{}\n")
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", "{}\n")
 	for cut := 1; cut < len(line); cut++ {
 		w.add("p/a.jsonl", line[:cut])
 		w.sync()
-		if k := w.mem.named("a")[0]; int(k.Cursor.Offset) != len(w.read("p/a.jsonl"))-cut {
-			t.Fatalf("cut at %d: cursor at %d", cut, k.Cursor.Offset)
-		}
+		k := w.mem.named("a")[0]
+		kit.Require(t, int(k.Cursor.Offset) == len(w.read("p/a.jsonl"))-cut, "cut at %d: cursor at %d", cut, k.Cursor.Offset)
 		w.add("p/a.jsonl", line[cut:])
 		w.main("p/a.jsonl")
 	}
@@ -110,8 +105,7 @@ func TestTwoRootsOfOneFolder(t *testing.T) {
 	w.write("p/a.jsonl", "{}\n")
 	w.must(os.Symlink(w.root, w.root+"-alias"))
 	w.cfg.Roots = append(w.cfg.Roots, Root{Dir: w.root + "-alias"}, Root{Dir: w.root + "/"})
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.sync()
 	kit.Equal(t, "followed as", len(w.tail.Files()), 1)
 }
@@ -125,9 +119,8 @@ func TestHistory(t *testing.T) {
 	w.add("../history.jsonl", lines("i", 3, 60))
 	w.arrived("../history.jsonl", "history", 1)
 	w.replace("../history.jsonl", lines("h", 1, 60)) // a purge
-	if k := w.arrived("../history.jsonl", "history", 1); k.Cursor.Generation == 0 || k.File.Kind != History || k.File.Root != w.root {
-		t.Errorf("after a purge: %+v", k.Tracked)
-	}
+	k := w.arrived("../history.jsonl", "history", 1)
+	kit.Check(t, k.Cursor.Generation != 0 && k.File.Kind == History && k.File.Root == w.root, "after a purge: %+v", k.Tracked)
 	s := w.tail.Stats()
 	kit.Check(t, s.Tracked == 1 && s.Mains == 0, "stats %+v", s)
 }
@@ -137,8 +130,7 @@ func TestRestartReadsOn(t *testing.T) {
 	w.write("p/a.jsonl", lines("a", 1000, 300))
 	w.write("p/b.jsonl", lines("b", 10, 300))
 	w.age("p/b.jsonl", 3*coarseTick)
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.main("p/b.jsonl")
 	w.stop()
 	w.add("p/a.jsonl", lines("c", 10, 300))
@@ -149,10 +141,7 @@ func TestRestartReadsOn(t *testing.T) {
 			return nil
 		}
 	}
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.startWith("p/a.jsonl")
 	kit.Equal(t, "bytes sent", k.sent, int64(len(w.read("p/a.jsonl"))))
-	w.mem.do(func() {
-		kit.Check(t, opened[w.path("p/a.jsonl")] != 0, "the changed file was not opened")
-	})
+	w.mem.do(func() { kit.Check(t, opened[w.path("p/a.jsonl")] != 0, "the changed file was not opened") })
 }

@@ -22,9 +22,7 @@ func (w *world) still() *Tailer {
 
 func TestHintBelowARootThatIsGone(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.follow("p/a.jsonl", lines("a", 3, 100))
 	tl := w.still()
 	w.must(os.Rename(w.root, w.root+"-unmounted"))
 	for _, path := range []string{w.path("p/a.jsonl"), w.path("p")} {
@@ -39,8 +37,7 @@ func TestQuickListing(t *testing.T) {
 	w := newWorld(t)
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.write("p/s/subagents/agent-1.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	tl := w.still()
 	for _, d := range tl.table.folders {
 		d.settled = true

@@ -182,6 +182,26 @@ func (w *world) main(rel string) kept {
 	return w.arrived(rel, strings.TrimSuffix(filepath.Base(rel), suffix), 1)
 }
 
+// startWith starts a tailer and waits for a main transcript.
+func (w *world) startWith(rel string) kept {
+	w.t.Helper()
+	w.start()
+	return w.main(rel)
+}
+
+// follow writes a main transcript, starts a tailer and waits for it.
+func (w *world) follow(rel, content string) kept {
+	w.t.Helper()
+	w.write(rel, content)
+	return w.startWith(rel)
+}
+
+func (w *world) restart() {
+	w.t.Helper()
+	w.stop()
+	w.start()
+}
+
 // sync runs Sync and wants it to succeed.
 func (w *world) sync() {
 	w.t.Helper()

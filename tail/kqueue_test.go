@@ -74,9 +74,7 @@ func TestKqueueSequences(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Watch, w.cfg.ScanAll, w.cfg.ScanActive, w.cfg.PollInterval = "poll", time.Hour, time.Hour, time.Hour
-			w.write("p/s.jsonl", lines("a", 6, 100))
-			w.start()
-			w.main("p/s.jsonl")
+			w.follow("p/s.jsonl", lines("a", 6, 100))
 			h.do(w)
 			h.tell(w)
 			w.main("p/s.jsonl")
@@ -89,9 +87,7 @@ func TestKqueueSequences(t *testing.T) {
 func TestKqueueNewNames(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Watch, w.cfg.ScanAll, w.cfg.ScanActive, w.cfg.PollInterval = "poll", time.Hour, time.Hour, time.Hour
-	w.write("p/s.jsonl", lines("a", 2, 100))
-	w.start()
-	w.main("p/s.jsonl")
+	w.follow("p/s.jsonl", lines("a", 2, 100))
 	w.write("p/new.jsonl", lines("n", 50, 100))
 	w.tail.event(fsnotify.Event{Name: w.path("p/new.jsonl"), Op: fsnotify.Create})
 	w.main("p/new.jsonl")

@@ -41,9 +41,8 @@ func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark, whole bool) {
 		if m.Offset <= last || text[m.Offset-1] != '\n' || m.Hash != hashOf(part) || m.Line != int64(bytes.Count(text[:m.Offset], []byte{'\n'})) {
 			t.Fatalf("mark %+v after %d", m, last)
 		}
-		if longest := longestLine(part); len(part) > 2*markGap && len(part)-longest > markGap {
-			t.Fatalf("%d bytes without a mark, the longest line has %d", len(part), longest)
-		}
+		longest := longestLine(part)
+		kit.Require(t, len(part) <= 2*markGap || len(part)-longest <= markGap, "%d bytes without a mark, the longest line has %d", len(part), longest)
 		if longest := longestLine(part); longest >= markGap && longest < len(part) && whole {
 			t.Fatalf("a line of %d bytes shares its mark with %d others", longest, len(part)-longest)
 		}

@@ -158,8 +158,7 @@ func TestLinksAreWatched(t *testing.T) {
 	w.writeOutside("project/far.jsonl", lines("a", 3, 100))
 	w.link(w.outside("single.jsonl"), "p/single.jsonl")
 	w.link(w.outside("project"), "linked")
-	w.start()
-	w.main("p/single.jsonl")
+	w.startWith("p/single.jsonl")
 	w.main("linked/far.jsonl")
 	w.sync() // lists again
 	if w.tail.Stats().Watch != "events" {

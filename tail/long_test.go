@@ -15,17 +15,14 @@ func TestLongLines(t *testing.T) {
 	w := newWorld(t)
 	w.write("p/a.jsonl", lines("a", 2, 100)+lines("20 MB", 1, 20<<20)+lines("b", 2, 100)+lines("8 MB", 1, 8<<20)+lines("c", 1, 10))
 	w.write("p/b.jsonl", lines("only", 1, 3<<20))
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.startWith("p/a.jsonl")
 	kit.Check(t, k.Cursor.Line == 7 && k.sent == int64(len(k.content)), "%+v", k.Cursor)
 	w.main("p/b.jsonl")
 }
 
 func TestLongLineInPieces(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", "{}\n")
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", "{}\n")
 	line := lines("long", 1, 6<<20)
 	const piece = 64 << 10
 	for at := 0; at < len(line); at += piece {

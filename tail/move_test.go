@@ -18,8 +18,7 @@ func TestMoveToAnotherFolder(t *testing.T) {
 			body := lines("a", 300, 1000)
 			w.write("p/a.jsonl", body+"half a li")
 			w.write("p/b.jsonl", "{}\n")
-			w.start()
-			w.main("p/a.jsonl")
+			w.startWith("p/a.jsonl")
 			if while == "stopped" {
 				w.stop()
 			}
@@ -55,9 +54,8 @@ func TestMoveOfASession(t *testing.T) {
 	w.must(os.Rename(w.path("p/s1.jsonl"), w.path("q/s1.jsonl")))
 	for i, r := range rel {
 		w.add("q/"+r, lines("more", 2, 200))
-		if k := w.arrived("q/"+r, names[i], 1); k.sent != int64(len(w.read("q/"+r))) || k.Cursor.Generation != 0 {
-			t.Errorf("%s: sent %d, %+v", r, k.sent, k.Cursor)
-		}
+		k := w.arrived("q/"+r, names[i], 1)
+		kit.Check(t, k.sent == int64(len(w.read("q/"+r))) && k.Cursor.Generation == 0, "%s: sent %d, %+v", r, k.sent, k.Cursor)
 	}
 	w.must(os.Rename(w.path("q"), w.path("r"))) // and now the whole project
 	for i, r := range rel {
@@ -76,9 +74,7 @@ func TestStubAtTheOldPath(t *testing.T) {
 	for _, while := range []string{"running", "stopped"} {
 		t.Run(while, func(t *testing.T) {
 			w := newWorld(t)
-			w.write("p/a.jsonl", lines("a", 100, 500))
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", lines("a", 100, 500))
 			if while == "stopped" {
 				w.stop()
 			}
@@ -110,8 +106,7 @@ func TestTwoFilesOfOneName(t *testing.T) {
 	w.arrived("d/agent-1.jsonl", "agent-1", 2)
 	w.add("a/x.jsonl", lines("small2", 30, 100)) // larger now, but numbers stay
 	w.arrived("a/x.jsonl", "x", 2)
-	w.stop()
-	w.start()
+	w.restart()
 	w.add("b/x.jsonl", lines("large2", 1, 100))
 	w.arrived("b/x.jsonl", "x", 1)
 	k := w.arrived("a/x.jsonl", "x", 2)
@@ -120,9 +115,7 @@ func TestTwoFilesOfOneName(t *testing.T) {
 
 func TestHardLinkIsAFileOfItsOwn(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 	w.mkdir("q")
 	w.must(os.Link(w.path("p/a.jsonl"), w.path("q/a.jsonl")))
 	w.arrived("q/a.jsonl", "a", 2)
@@ -133,9 +126,7 @@ func TestHardLinkIsAFileOfItsOwn(t *testing.T) {
 
 func TestForkIsAFileOfItsOwn(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 30, 1000))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 30, 1000))
 	w.write("p/b.jsonl", lines("a", 30, 1000)+lines("b", 20, 1000))
 	k := w.main("p/b.jsonl")
 	kit.Check(t, k.sent == int64(len(k.content)), "sent %d of %d", k.sent, len(k.content))
@@ -144,9 +135,7 @@ func TestForkIsAFileOfItsOwn(t *testing.T) {
 func TestCopiedElsewhereAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	body := lines("a", 300, 1000)
-	w.write("p/a.jsonl", body)
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", body)
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	w.until("it is missed", func() bool { return w.tail.Stats().Vanished == 1 })
 	w.must(os.MkdirAll(w.path("q"), 0o700))
@@ -162,13 +151,11 @@ func TestDeletedAndBack(t *testing.T) {
 	body := lines("a", 100, 1000)
 	w.write("p/a.jsonl", body)
 	w.write("p/b.jsonl", body)
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.main("p/b.jsonl")
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	w.until("its vanishing is stored", func() bool { return w.mem.named("a")[0].Gone != 0 })
-	w.stop()
-	w.start()
+	w.restart()
 	w.sync()
 	s := w.tail.Stats()
 	kit.Check(t, s.Tracked == 1 && s.Vanished == 1, "stats %+v", s)
@@ -181,14 +168,10 @@ func TestDeletedAndBack(t *testing.T) {
 
 func TestInodeReusedByAnotherSession(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 30, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 30, 100))
 	w.stop()
 	w.rename("p/a.jsonl", "p/b.jsonl") // the same inode under another name
-	w.write("p/b.jsonl", lines("b", 40, 100))
-	w.start()
-	k := w.main("p/b.jsonl")
+	k := w.follow("p/b.jsonl", lines("b", 40, 100))
 	w.sync()
 	kit.Check(t, k.Cursor.Generation == 0 && k.sent == int64(len(k.content)) && w.mem.named("a")[0].Gone != 0,
 		"b: %+v; a: gone %d", k.Tracked, w.mem.named("a")[0].Gone)
@@ -196,9 +179,7 @@ func TestInodeReusedByAnotherSession(t *testing.T) {
 
 func TestRootsChanged(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 30, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 30, 100))
 	w.stop()
 	w.must(os.Symlink(w.root, w.root+"-too"))
 	w.cfg.Roots = []Root{{Dir: w.root + "-too"}}
@@ -235,9 +216,7 @@ func TestForgottenInTheEnd(t *testing.T) {
 // TestNotForgottenWhileItsLinesWait: what the cursors' keeper cannot forget yet stays the same file when it comes back.
 func TestNotForgottenWhileItsLinesWait(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", "{}\n")
-	w.start()
-	old := w.main("p/a.jsonl")
+	old := w.follow("p/a.jsonl", "{}\n")
 	w.stop()
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	asked := make(chan struct{}, 1)
@@ -268,9 +247,7 @@ func TestStubSeenFirst(t *testing.T) {
 	for _, by := range []string{"main loop", "worker"} {
 		t.Run(by, func(t *testing.T) {
 			w := newWorld(t)
-			w.write("p/a.jsonl", lines("a", 100, 500))
-			w.start()
-			k := w.main("p/a.jsonl")
+			k := w.follow("p/a.jsonl", lines("a", 100, 500))
 			tl := w.still()
 			w.rename("p/a.jsonl", "z/a.jsonl")
 			w.write("p/a.jsonl", lines("stub", 2, 80))
@@ -297,8 +274,7 @@ func TestRootGoneIsNoMove(t *testing.T) {
 	body := lines("a", 30, 100)
 	w.write("p/a.jsonl", body)
 	w.cfg.Roots = append(w.cfg.Roots, Root{Dir: w.root + "2"})
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.must(os.Rename(w.root, w.root+"-unmounted"))
 	w.until("it is said", func() bool { return len(w.tail.Unlisted()) == 2 })
 	w.write("../projects2/q/a.jsonl", body)

@@ -57,9 +57,7 @@ func TestNotProvisional(t *testing.T) {
 	for name, rest := range map[string]string{"half": `{"a":`, "no object": `"a"`, "number": "12", "blank": "  ", "two glued": "{}{}"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.write("p/a.jsonl", "{}\n"+rest)
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", "{}\n"+rest)
 			w.until("it was tried", func() bool {
 				w.tail.mu.Lock()
 				defer w.tail.mu.Unlock()

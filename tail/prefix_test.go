@@ -18,9 +18,7 @@ func TestPrefixGoesOn(t *testing.T) {
 func goOn(t *testing.T, rewritten bool) {
 	w := newWorld(t)
 	body := lines("a", 400, 1000) // several marks
-	w.write("p/a.jsonl", body)
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.follow("p/a.jsonl", body)
 	var p Prefix
 	half := strings.Index(body[len(body)/2:], "\n") + len(body)/2 + 1
 	for _, line := range strings.SplitAfter(body[:half], "\n") {
@@ -66,9 +64,7 @@ func (m meanwhile) Load(ctx context.Context) ([]Tracked, error) {
 // the file changes any more.
 func TestReloadWhileLoading(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.follow("p/a.jsonl", lines("a", 3, 100))
 	w.stop()
 	w.prep = func(t *Tailer) {
 		t.cursors = meanwhile{w.mem, func() {

@@ -25,9 +25,7 @@ func TestLater(t *testing.T) {
 		return Result{}
 	}
 	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.write("p/b.jsonl", lines("b", 3, 100))
-	w.start()
-	w.main("p/b.jsonl")
+	w.follow("p/b.jsonl", lines("b", 3, 100))
 	for range 2 {
 		w.add("p/a.jsonl", lines("c", 1, 100)) // is offered again, and refused again
 		err := w.tail.Sync(t.Context())
@@ -63,9 +61,7 @@ func TestLaterComesBack(t *testing.T) {
 		}
 		return Result{}
 	}
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 }
 
 func TestReread(t *testing.T) {
@@ -78,9 +74,7 @@ func TestReread(t *testing.T) {
 		}
 		return Result{}
 	}
-	w.write("p/a.jsonl", lines("a", 300, 1000))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 300, 1000))
 	w.add("p/a.jsonl", lines("b", 1, 1000))
 	k := w.main("p/a.jsonl")
 	kit.Check(t, k.Cursor.Generation == 1 && k.sent == int64(len(k.content))+int64(len(lines("a", 300, 1000))),
@@ -98,9 +92,7 @@ func TestReread(t *testing.T) {
 func TestStale(t *testing.T) {
 	w := newWorld(t)
 	body := lines("a", 3, 100)
-	w.write("p/a.jsonl", body)
-	w.start()
-	k := w.main("p/a.jsonl")
+	k := w.follow("p/a.jsonl", body)
 	w.mem.do(func() { // another caller set it back to the start
 		f := w.mem.files[k.File.ID]
 		f.Cursor, f.content, f.marks = Cursor{Generation: 7}, nil, nil
@@ -126,9 +118,7 @@ func TestDeliverFails(t *testing.T) {
 		w.main(fmt.Sprintf("p/s%d.jsonl", i))
 	}
 	w.sync()
-	w.mem.do(func() {
-		kit.Check(t, w.mem.calls <= 50, "%d calls", w.mem.calls)
-	})
+	w.mem.do(func() { kit.Check(t, w.mem.calls <= 50, "%d calls", w.mem.calls) })
 	kit.Check(t, retry(1) == 100*time.Millisecond && retry(3) == 400*time.Millisecond && retry(100) == 5*time.Second,
 		"wrong delays")
 }
@@ -138,9 +128,7 @@ func TestRoom(t *testing.T) {
 	w.mem.noSpace[1] = true // an import may not go on
 	w.write("p/old.jsonl", lines("old", 3, 100))
 	w.age("p/old.jsonl", time.Hour)
-	w.write("p/new.jsonl", lines("new", 3, 100))
-	w.start()
-	w.main("p/new.jsonl")
+	w.follow("p/new.jsonl", lines("new", 3, 100))
 	err := w.tail.Sync(t.Context())
 	e, ok := errors.AsType[*WaitingError](err)
 	kit.Check(t, ok && e.NoSpace == 1 && e.Later == 0, "sync: %v", err)
@@ -220,9 +208,7 @@ func TestBurstIsOneRound(t *testing.T) {
 	for i := range 500 {
 		w.main(fmt.Sprintf("p/s%d.jsonl", i))
 	}
-	w.mem.do(func() {
-		kit.Check(t, w.mem.calls <= 10, "%d calls for 500 small files", w.mem.calls)
-	})
+	w.mem.do(func() { kit.Check(t, w.mem.calls <= 10, "%d calls for 500 small files", w.mem.calls) })
 }
 
 func TestUpdateIsTriedAgain(t *testing.T) {
@@ -234,9 +220,7 @@ func TestUpdateIsTriedAgain(t *testing.T) {
 		}
 		return nil
 	}
-	w.write("p/a.jsonl", "{}\n")
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", "{}\n")
 	w.must(os.Remove(w.path("p/a.jsonl")))
 	w.until("the vanishing is stored", func() bool { return w.mem.named("a")[0].Gone != 0 })
 }

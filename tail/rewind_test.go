@@ -72,8 +72,7 @@ func TestRewind(t *testing.T) {
 			t.Run(r.name+"/"+while, func(t *testing.T) {
 				w := newWorld(t)
 				w.write("p/a.jsonl", r.before)
-				w.start()
-				sent := w.main("p/a.jsonl").sent
+				sent := w.startWith("p/a.jsonl").sent
 				if while == "stopped" {
 					w.stop()
 				}
@@ -98,8 +97,7 @@ func TestRewindOfALargeFileSendsLittle(t *testing.T) {
 	const size = 12 << 20
 	body := lines("a", size/1000, 1000)
 	w.write("p/a.jsonl", body)
-	w.start()
-	sent := w.main("p/a.jsonl").sent
+	sent := w.startWith("p/a.jsonl").sent
 	w.stop()
 	at := int64(len(body) - 5*1000 - 20)
 	f, err := os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)
@@ -110,9 +108,8 @@ func TestRewindOfALargeFileSendsLittle(t *testing.T) {
 	w.start()
 	w.sync()
 	k := w.main("p/a.jsonl")
-	if got, limit := k.sent-sent, int64(len(body))-at+2*markGap; got > limit || k.Cursor.Generation != 1 {
-		t.Errorf("%d bytes sent again in generation %d, limit %d", got, k.Cursor.Generation, limit)
-	}
+	got, limit := k.sent-sent, int64(len(body))-at+2*markGap
+	kit.Check(t, got <= limit && k.Cursor.Generation == 1, "%d bytes sent again in generation %d, limit %d", got, k.Cursor.Generation, limit)
 }
 
 // edit changes one byte far behind the cursor and sets size and mtime back to what they were.
@@ -132,9 +129,7 @@ func TestEditFarBehindTheAnchor(t *testing.T) {
 	for name, size := range map[string]int{"small": 300, "beyond what is checked at once": maxSharedProof/1000 + 500} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.write("p/a.jsonl", lines("a", size, 1000))
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", lines("a", size, 1000))
 			edit(w, "p/a.jsonl", 150)
 			kit.Equal(t, "generation", w.main("p/a.jsonl").Cursor.Generation, 1)
 		})
@@ -148,9 +143,7 @@ func TestEditTogetherWithAnAppend(t *testing.T) {
 			if way != "scrub" {
 				w.cfg.ScrubAfter = time.Hour
 			}
-			w.write("p/a.jsonl", lines("a", 300, 1000))
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", lines("a", 300, 1000))
 			w.stop()
 			edit(w, "p/a.jsonl", 150)
 			w.add("p/a.jsonl", lines("b", 1, 1000))
@@ -200,9 +193,8 @@ func TestChangedWhileRead(t *testing.T) {
 			w.write("p/a.jsonl", old)
 			w.start()
 			<-changed
-			if k := w.main("p/a.jsonl"); k.sent != int64(len(k.content)) || k.Cursor.Generation != 0 {
-				t.Errorf("sent %d of %d bytes, %+v", k.sent, len(k.content), k.Cursor)
-			}
+			k := w.main("p/a.jsonl")
+			kit.Check(t, k.sent == int64(len(k.content)) && k.Cursor.Generation == 0, "sent %d of %d bytes, %+v", k.sent, len(k.content), k.Cursor)
 		})
 	}
 }
@@ -213,9 +205,7 @@ func TestPastChangedWhileRead(t *testing.T) {
 	w := newWorld(t)
 	const n = 50
 	old := lines("a", n, 300)
-	w.write("p/a.jsonl", old)
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", old)
 	w.stop()
 	w.add("p/a.jsonl", lines("b", n, 300))
 	var once sync.Once
@@ -240,9 +230,7 @@ func TestPastChangedWhileRead(t *testing.T) {
 func TestPastBeforeTheAnchor(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ScrubAfter = patience
-	w.write("p/a.jsonl", lines("a", 100, 300))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 100, 300))
 	w.stop()
 	w.write("p/a.jsonl", lines("c", 1, 300)+lines("a", 100, 300)[300:]+lines("b", 1, 300))
 	w.start()
@@ -256,9 +244,7 @@ func TestPastBeforeTheAnchor(t *testing.T) {
 func TestWholeAgainWhileProved(t *testing.T) {
 	w := newWorld(t)
 	old := lines("a", 300, 1000)
-	w.write("p/a.jsonl", old)
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", old)
 	w.stop()
 	w.write("p/a.jsonl", old[:len(old)/2])
 	proved := make(chan struct{})
@@ -272,7 +258,6 @@ func TestWholeAgainWhileProved(t *testing.T) {
 	w.start()
 	<-proved
 	w.sync()
-	if k := w.main("p/a.jsonl"); k.sent != int64(len(old)) || k.Cursor.Generation != 0 {
-		t.Errorf("sent %d of %d bytes, %+v", k.sent, len(old), k.Cursor)
-	}
+	k := w.main("p/a.jsonl")
+	kit.Check(t, k.sent == int64(len(old)) && k.Cursor.Generation == 0, "sent %d of %d bytes, %+v", k.sent, len(old), k.Cursor)
 }

@@ -21,8 +21,7 @@ func TestSetRoots(t *testing.T) {
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.write("p/a/subagents/agent-1.jsonl", lines("agent", 2, 100))
 	w.write("../other/q/b.jsonl", lines("b", 4, 100))
-	w.start()
-	before := w.main("p/a.jsonl")
+	before := w.startWith("p/a.jsonl")
 	w.sync()
 	kit.Equal(t, "files before", w.tail.Stats().Tracked, 2)
 
@@ -45,9 +44,8 @@ func TestSetRoots(t *testing.T) {
 	kit.Equal(t, "a new file that is not followed was delivered", len(w.mem.named("new")), 0)
 
 	w.tail.SetRoots([]Root{other, first})
-	if after := w.main("p/a.jsonl"); after.File.ID != before.File.ID || after.Cursor.Generation != 0 {
-		t.Errorf("the file has another identity: %+v, was %+v", after.File, before.File)
-	}
+	after := w.main("p/a.jsonl")
+	kit.Check(t, after.File.ID == before.File.ID && after.Cursor.Generation == 0, "the file has another identity: %+v, was %+v", after.File, before.File)
 	w.main("p/new.jsonl")
 	w.arrived("p/a/subagents/agent-1.jsonl", "a/agent-1", 1)
 	w.sync()
@@ -63,8 +61,7 @@ func TestSetRootsHistory(t *testing.T) {
 	with := Root{Dir: w.root, History: filepath.Join(filepath.Dir(w.root), "history.jsonl")}
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.write("../history.jsonl", lines("h", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.tail.SetRoots([]Root{with})
 	w.arrived("../history.jsonl", "history", 1)
 	w.tail.SetRoots([]Root{{Dir: w.root}})
@@ -114,8 +111,7 @@ func TestSetRootsGone(t *testing.T) {
 	roots := w.cfg.Roots
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.write("p/b.jsonl", lines("b", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.startWith("p/a.jsonl")
 	w.main("p/b.jsonl")
 	w.until("folders are watched", func() bool { return w.tail.Stats().Watches > 0 })
 	w.tail.SetRoots(nil)

@@ -41,8 +41,7 @@ func (w *world) old() {
 	for _, rel := range []string{"p/s/subagents/agent-1.jsonl", "p/s/subagents", "p/s", "p/s.jsonl", "p"} {
 		w.age(rel, 24*time.Hour)
 	}
-	w.start()
-	w.main("p/s.jsonl")
+	w.startWith("p/s.jsonl")
 	w.arrived("p/s/subagents/agent-1.jsonl", "s/agent-1", 1)
 }
 

@@ -23,9 +23,7 @@ func (w *world) slow() {
 func TestEventsAlone(t *testing.T) {
 	w := newWorld(t)
 	w.slow()
-	w.write("p/old.jsonl", "{}\n")
-	w.start()
-	w.main("p/old.jsonl")
+	w.follow("p/old.jsonl", "{}\n")
 	w.write("p/a.jsonl", "{}\n")
 	w.main("p/a.jsonl")
 	w.add("p/a.jsonl", "{}\n")
@@ -72,8 +70,7 @@ func TestPollingAlone(t *testing.T) {
 	w.cfg.Watch, w.cfg.ScanAll, w.cfg.ScanActive = "poll", time.Hour, time.Hour
 	w.write("p/old.jsonl", "{}\n")
 	w.age("p/old.jsonl", time.Hour)
-	w.start()
-	w.main("p/old.jsonl")
+	w.startWith("p/old.jsonl")
 	w.write("p/a.jsonl", "{}\n")
 	w.main("p/a.jsonl")
 	w.write("new/b.jsonl", "{}\n")
@@ -112,9 +109,7 @@ func TestOverflow(t *testing.T) {
 	for i := range n {
 		w.main(fmt.Sprintf("p%d/s%d.jsonl", i%7, i))
 	}
-	w.mem.do(func() {
-		kit.Check(t, w.mem.calls <= n/2, "%d calls for %d files", w.mem.calls, n)
-	})
+	w.mem.do(func() { kit.Check(t, w.mem.calls <= n/2, "%d calls for %d files", w.mem.calls, n) })
 }
 
 func TestFoldersThatCannotBeListed(t *testing.T) {
@@ -130,9 +125,7 @@ func TestFoldersThatCannotBeListed(t *testing.T) {
 					return nil
 				}
 			}
-			w.write("p/a.jsonl", lines("a", 3, 100))
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", lines("a", 3, 100))
 			failing.Store(true)
 			w.until("it is said", func() bool { return len(w.tail.Unlisted()) == 1 })
 			// One of the same name elsewhere is not the missing file moved: nothing is missing.
@@ -152,9 +145,7 @@ func TestFoldersThatCannotBeListed(t *testing.T) {
 
 func TestRootGoesAndComesBack(t *testing.T) {
 	w := newWorld(t)
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 	w.must(os.Rename(w.root, w.root+"-unmounted"))
 	w.until("it is said", func() bool { return len(w.tail.Unlisted()) == 1 })
 	w.sync()
@@ -188,9 +179,7 @@ func TestOutOfWatches(t *testing.T) {
 					return nil
 				}
 			}
-			w.write("p/a.jsonl", "{}\n")
-			w.start()
-			w.main("p/a.jsonl")
+			w.follow("p/a.jsonl", "{}\n")
 			w.until("it polls, and says why", func() bool {
 				s := w.tail.Stats()
 				return s.Watch == "poll" && strings.Contains(s.WatchReason, full.Error())
@@ -218,9 +207,7 @@ func TestFilesThatCannotBeOpened(t *testing.T) {
 		}
 	}
 	w.write("p/a.jsonl", "{}\n")
-	w.write("p/b.jsonl", "{}\n")
-	w.start()
-	w.main("p/b.jsonl")
+	w.follow("p/b.jsonl", "{}\n")
 	err := w.tail.Sync(t.Context())
 	e, ok := errors.AsType[*WaitingError](err)
 	kit.Check(t, ok && e.Unread == 1 && e.Later == 1 && e.NoSpace == 0, "sync: %v", err)

@@ -20,8 +20,7 @@ func TestRereadWhileOneIsDelivered(t *testing.T) {
 		}
 	}
 	w.write("p/a.jsonl", lines("a", 300, 1000))
-	w.start()
-	id := w.main("p/a.jsonl").File.ID
+	id := w.startWith("p/a.jsonl").File.ID
 	w.tail.Reread(id)
 	w.until("it comes a second time", func() bool { return w.mem.named("a")[0].Cursor.Generation == 2 })
 	w.sync()
@@ -61,9 +60,8 @@ func TestWishesSurviveAnInspection(t *testing.T) {
 			}
 			tl.record(&c.l, c.err, c.r)
 			granted := before && name == "done" // the cursor is loaded elsewhere
-			if w := f.wishes; w.deep.open() == granted || w.reread.open() == granted || w.look.open() == granted || !w.reload.open() {
-				t.Errorf("%s, asked before %t: %+v", name, before, w)
-			}
+			w := f.wishes
+			kit.Check(t, w.deep.open() != granted && w.reread.open() != granted && w.look.open() != granted && w.reload.open(), "%s, asked before %t: %+v", name, before, w)
 		}
 	}
 }
@@ -90,9 +88,7 @@ func TestWakeDuringDelivery(t *testing.T) {
 			})
 		})
 	}
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 }
 
 // TestWakeWhileAskedForRoom: no file waits for space by an answer from before a call of Wake.
@@ -117,9 +113,7 @@ func TestWakeWhileAskedForRoom(t *testing.T) {
 			return room
 		}}
 	}
-	w.write("p/a.jsonl", lines("a", 3, 100))
-	w.start()
-	w.main("p/a.jsonl")
+	w.follow("p/a.jsonl", lines("a", 3, 100))
 	err := w.tail.Sync(t.Context())
 	kit.Check(t, err == nil || errors.Is(err, ErrStopped), "%v", err)
 }
