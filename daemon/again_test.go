@@ -25,9 +25,7 @@ func TestLinkIsToldAgainAfterRewind(t *testing.T) {
 		uuid := func(n int) string { return fmt.Sprintf(`{"parentUuid":"%08d-`, n) }
 		return strings.Replace(line, uuid(c.n-2), uuid(to), 1)
 	}
-	write := func(lines string) {
-		w.send("-p/"+sessionA+".jsonl", lines)
-	}
+	write := func(lines string) { w.send("-p/"+sessionA+".jsonl", lines) }
 	w.startWith("-p/"+sessionA+".jsonl", turn("hello"))
 	write(shown(w.init(sessionA, cwd)) + turn("one"))
 	before := c.n

@@ -36,9 +36,7 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	const dest, session, generation, lost = "http://server", "s1", 4, 12
 	ctx := t.Context()
 	db := kit.Try(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
-	t.Cleanup(func() {
-		kit.Should(t, db.Close())
-	})
+	t.Cleanup(func() { kit.Should(t, db.Close()) })
 	file := tail.Tracked{File: tail.File{ID: 1, Path: "/r/p/s1.jsonl", Root: "/r", Name: session, Copy: 1}}
 	file.Cursor = tail.Cursor{Offset: 30, Line: 3}
 	step := state.Step{Tracked: file, Routing: state.Routing{Dest: dest, Decided: true,

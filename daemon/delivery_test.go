@@ -84,9 +84,8 @@ func TestDeadLetters(t *testing.T) {
 	kit.Check(t, synced.Done && synced.Dead == 0 && len(w.letters()) == 0, "sync: %+v", synced)
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
-	if lines := w.server.streams[sessionA][0].lines; len(lines) != 4 || lines[again[0].Line] != nil {
-		t.Errorf("the server has %d lines, want all but the dropped one", len(lines))
-	}
+	lines := w.server.streams[sessionA][0].lines
+	kit.Check(t, len(lines) == 4 && lines[again[0].Line] == nil, "the server has %d lines, want all but the dropped one", len(lines))
 }
 
 // TestOutbox lists what waits, the oldest first, by pages.

@@ -28,9 +28,8 @@ func TestExcludeWhileRunning(t *testing.T) {
 	pattern := filepath.ToSlash(filepath.Dir(shop)) + "/*"
 	w.set("exclude_projects", tomlList([]string{pattern}))
 	w.reload("exclude_projects")
-	if e := w.excludes(); len(e.Patterns) != 1 || e.Patterns[0].Pattern != pattern || e.Patterns[0].Transcripts != 1 || e.Origin != "file" {
-		t.Errorf("excludes: %+v", e)
-	}
+	e := w.excludes()
+	kit.Check(t, len(e.Patterns) == 1 && e.Patterns[0].Pattern == pattern && e.Patterns[0].Transcripts == 1 && e.Origin == "file", "excludes: %+v", e)
 	s := w.status()
 	kit.Check(t, s.Files.Excluded == 1, "status of a project that is quiet: %+v", s.Files)
 	w.write(a, records(shop, 5, 8))
@@ -96,9 +95,8 @@ func TestHistoryOfExcluded(t *testing.T) {
 			r := w.deliver()
 			kit.Check(t, r.Done && r.Excluded == 1 && r.Lines == 4 && r.Acknowledged == 3, "sync: %+v", r)
 			name := w.historyStream()
-			if got := w.server.newest(name); strings.Contains(got, "two") || !strings.Contains(got, "three") {
-				t.Errorf("the server has %q, want %q", got, open)
-			}
+			got := w.server.newest(name)
+			kit.Check(t, !strings.Contains(got, "two") && strings.Contains(got, "three"), "the server has %q, want %q", got, open)
 			v := w.verify()
 			kit.Check(t, v.Equal && v.Excluded == 1, "verify: %+v", v)
 			if restart {

@@ -33,9 +33,8 @@ func TestLinkRequestsNeedConsent(t *testing.T) {
 	s.request("w1", sessionA, "spec.md", true)
 	w.write("-p/"+sessionA+".jsonl", records(cwd, 3, 4)) // its answer says that there is one
 	w.until("the request is answered", func() bool { _, ok := s.answered(sessionA, "w1"); return ok })
-	if e, _ := s.answered(sessionA, "w1"); e.Change != "refused" || !strings.Contains(e.Reason, "viewer_links") {
-		t.Errorf("a server on this machine has a file linked: %+v", e)
-	}
+	e, _ := s.answered(sessionA, "w1")
+	kit.Check(t, e.Change == "refused" && strings.Contains(e.Reason, "viewer_links"), "a server on this machine has a file linked: %+v", e)
 	got, _ := s.content(sessionA, "spec.md")
 	kit.Check(t, got == "", "it has the content %q", got)
 }

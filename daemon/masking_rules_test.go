@@ -36,9 +36,8 @@ func TestOtherRules(t *testing.T) {
 	for _, mode := range []string{"on", "off"} {
 		w.cfg.Redact = mode
 		w.start()
-		if r := w.verify(); !r.Equal || r.Masked != 5 || r.Unproven != 1 || r.Clear != 0 {
-			t.Errorf("without the rules, redact = %s: %+v", mode, r)
-		}
+		r := w.verify()
+		kit.Check(t, r.Equal && r.Masked == 5 && r.Unproven == 1 && r.Clear == 0, "without the rules, redact = %s: %+v", mode, r)
 		w.stop()
 	}
 	w.cfg.Redact = "on"
@@ -144,7 +143,6 @@ func TestProjectRules(t *testing.T) {
 		text, ok := w.server.blob(attachmentSession, "tool-results/large.txt")
 		return ok && len(text) == len(large) && !strings.Contains(text, own)
 	})
-	if r := w.verify(); !r.Equal || r.Masked != 1 || r.Clear != 0 {
-		t.Errorf("verify: %d masked, %d in clear, %+v", r.Masked, r.Clear, r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Masked == 1 && r.Clear == 0, "verify: %d masked, %d in clear, %+v", r.Masked, r.Clear, r.Differences)
 }

@@ -49,9 +49,8 @@ func TestMasks(t *testing.T) {
 	w.server.mu.Unlock()
 	kit.Check(t, !leaked(all) && bytes.Count(all, []byte("[github:")) == 3 && len(lines) == 6 && json.Valid(lines[0]) && json.Valid(lines[1]),
 		"the server holds %d lines:\n%s", len(lines), all)
-	if r := w.verify(); !r.Equal || r.Masked != 5 || r.Clear != 0 {
-		t.Errorf("verify: equal %v, %d masked, %d in clear: %+v", r.Equal, r.Masked, r.Clear, r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Masked == 5 && r.Clear == 0, "verify: equal %v, %d masked, %d in clear: %+v", r.Equal, r.Masked, r.Clear, r.Differences)
 	s := w.status()
 	kit.Check(t, s.Files.Masked == 5, "status counts %d secrets", s.Files.Masked)
 	m := kit.Try(w.client.Messages(t.Context(), control.MessagesQuery{Session: sessionA})).Must(t)

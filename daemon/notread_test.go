@@ -31,9 +31,8 @@ func TestVerifyLastLineWithoutEnd(t *testing.T) {
 	w.until("the last line without a newline arrives", func() bool {
 		return w.server.newest("00000000-0000-4000-8000-0000000000e2") != whole
 	})
-	if r := w.verify(); !r.Equal || r.Unfinished != 3 || len(r.Differences) > 0 {
-		t.Errorf("equal %v, %d unfinished, %+v", r.Equal, r.Unfinished, r.Differences)
-	}
+	r := w.verify()
+	kit.Check(t, r.Equal && r.Unfinished == 3 && len(r.Differences) == 0, "equal %v, %d unfinished, %+v", r.Equal, r.Unfinished, r.Differences)
 }
 
 // A *.jsonl file that is no transcript, and folders with conversations that are not watched, are named by status and
@@ -73,9 +72,8 @@ func TestOddLinesOnDisk(t *testing.T) {
 	check := func(malformed, oversize int64) {
 		t.Helper()
 		w.sync()
-		if f := w.status().Files; f.Malformed != malformed || f.Oversize != oversize {
-			t.Errorf("%d malformed and %d too long, want %d and %d", f.Malformed, f.Oversize, malformed, oversize)
-		}
+		f := w.status().Files
+		kit.Check(t, f.Malformed == malformed && f.Oversize == oversize, "%d malformed and %d too long, want %d and %d", f.Malformed, f.Oversize, malformed, oversize)
 	}
 	w.start()
 	check(4, 1)

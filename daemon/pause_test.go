@@ -48,9 +48,8 @@ func TestPauseEnds(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	w.pause("1h")
-	if s := w.pause("1ms"); !s.Was || s.Pause.Until == nil || s.Pause.Until.Sub(s.Pause.Since) != time.Millisecond {
-		t.Errorf("a second pause: %+v", s)
-	}
+	s := w.pause("1ms")
+	kit.Check(t, s.Was && s.Pause.Until != nil && s.Pause.Until.Sub(s.Pause.Since) == time.Millisecond, "a second pause: %+v", s)
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.until("the pause is over", func() bool { return w.status().Pause == nil })
 	w.until("the lines arrive", func() bool { return w.server.newest(sessionA) == records("/home/kim/shop", 0, 5) })

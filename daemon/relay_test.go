@@ -165,9 +165,8 @@ func TestProjectHashNeedsTrust(t *testing.T) {
 		return w.server.hashes[session]
 	}
 	w.startWith("-p/"+sessionA+".jsonl", records(project, 0, 2))
-	if got := hash(sessionA); got == "" || got == "h4sh" {
-		t.Errorf("not trusted: project_hash %q, want one that the repository does not choose", got)
-	}
+	got := hash(sessionA)
+	kit.Check(t, got != "" && got != "h4sh", "not trusted: project_hash %q, want one that the repository does not choose", got)
 	if !slices.ContainsFunc(w.status().Advice, func(a control.Advice) bool {
 		return strings.Contains(a.Text, "project_hash") && strings.Contains(a.Text, project)
 	}) {

@@ -51,9 +51,8 @@ func TestSessions(t *testing.T) {
 			"session: %+v", s)
 	}
 	for project, want := range map[string]int{"shop": 1, "/home/kim/shop": 2, "/home/kim/shop/sub": 1, "/home": 2, "/home/ki": 0, "-out": 1, "nobody": 0, "..": 0} {
-		if got := w.sessions(control.SessionsQuery{Project: project}); got.Matching != want || len(got.Sessions) != want {
-			t.Errorf("project %s: %d sessions, want %d", project, got.Matching, want)
-		}
+		got := w.sessions(control.SessionsQuery{Project: project})
+		kit.Check(t, got.Matching == want && len(got.Sessions) == want, "project %s: %d sessions, want %d", project, got.Matching, want)
 	}
 	first := w.sessions(control.SessionsQuery{Page: control.Page{Limit: 2}})
 	rest := w.sessions(control.SessionsQuery{Page: control.Page{Offset: first.Next, Limit: 2}})

@@ -98,9 +98,8 @@ func TestVerifyBindsPlaces(t *testing.T) {
 				c.damage(w.server.streams[sessionA][0])
 			}
 			w.server.mu.Unlock()
-			if r := w.verify(); r.Equal != (c.damage == nil) || r.Equal == (len(r.Differences) > 0) {
-				t.Errorf("equal %t, %+v", r.Equal, r.Differences)
-			}
+			r := w.verify()
+			kit.Check(t, r.Equal == (c.damage == nil) && r.Equal != (len(r.Differences) > 0), "equal %t, %+v", r.Equal, r.Differences)
 		})
 	}
 }
@@ -171,9 +170,8 @@ func TestVerifyAsterisks(t *testing.T) {
 		g := w.server.streams[sessionA][0]
 		g.lines[7] = bytes.Replace(g.lines[7], []byte("user"), []byte("****"), 1)
 		w.server.mu.Unlock()
-		if r := w.verify(); r.Equal != masked || masked != (r.Unproven == 1) {
-			t.Errorf("masked %t: equal %t, %d unproven, %+v", masked, r.Equal, r.Unproven, r.Differences)
-		}
+		r := w.verify()
+		kit.Check(t, r.Equal == masked && masked == (r.Unproven == 1), "masked %t: equal %t, %d unproven, %+v", masked, r.Equal, r.Unproven, r.Differences)
 		w.stop()
 	}
 }
@@ -216,9 +214,8 @@ func TestVerifyRewound(t *testing.T) {
 		kit.Check(t, r.Equal && r.Transcripts[0].Generation == 1 && r.Lines == int64(all-10), "verify after a shrink: %+v", r)
 		kit.Equal(t, "the server's text", w.server.newest(sessionA), left)
 		w.server.mu.Lock()
-		if start := w.server.streams[sessionA][1].start; (start > 0) != (len(left) > 64<<10) || start > int64(all-10) {
-			t.Errorf("of %d lines, the generation begins at %d", all-10, start)
-		}
+		start := w.server.streams[sessionA][1].start
+		kit.Check(t, (start > 0) == (len(left) > 64<<10) && start <= int64(all-10), "of %d lines, the generation begins at %d", all-10, start)
 		w.server.mu.Unlock()
 		w.stop()
 	}

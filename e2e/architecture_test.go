@@ -215,9 +215,8 @@ func TestBudget(t *testing.T) {
 			"%d %s, at most %d: %q", len(c.found), c.what, c.most, c.found)
 	}
 	page := kit.Try(exec.Command(kit.Program(t, "ccship"), "--help").Output()).Must(t)
-	if n := len(regexp.MustCompile(`(?m)^  [a-z]+( all)?  +\S`).FindAll(page, -1)); n > mostOnFirstPage || n < 10 {
-		t.Errorf("the first page has %d commands, at most %d:\n%s", n, mostOnFirstPage, page)
-	}
+	n := len(regexp.MustCompile(`(?m)^  [a-z]+( all)?  +\S`).FindAll(page, -1))
+	kit.Check(t, n <= mostOnFirstPage && n >= 10, "the first page has %d commands, at most %d:\n%s", n, mostOnFirstPage, page)
 }
 
 // TestHouseWorkflows: what others wrote runs in workflows at one commit, and never sees the key that releases are

@@ -152,9 +152,8 @@ func TestRetryAfter(t *testing.T) {
 	}))
 	w.add(path, c.even(5, 1500))
 	eventually(t, "it is asked again", 2*time.Minute, func() bool { return next.Load() != 0 })
-	if waited := time.Duration(next.Load() - first.Load()); waited < 2900*time.Millisecond {
-		t.Errorf("the next request came after %s, want the 3 s that the server asked for", waited)
-	}
+	waited := time.Duration(next.Load() - first.Load())
+	kit.Check(t, waited >= 2900*time.Millisecond, "the next request came after %s, want the 3 s that the server asked for", waited)
 	w.sync()
 	w.same(c.session, path)
 }
@@ -173,8 +172,7 @@ func TestAnswersLost(t *testing.T) {
 		for range 4 {
 			w.addAndSync(path, c.even(10, 1500))
 		}
-		w.same(c.session, path)
-		w.verified()
+		w.proven(c.session, path)
 	})
 }
 
@@ -225,9 +223,7 @@ func TestProxyRefusesForAWhile(t *testing.T) {
 		"200 uncounted":   {status: 200, header: map[string]string{"Content-Type": "application/json"}, body: `{"success":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := exactWorld(t)
-			c, path := shipped(w, 61, 5)
+			w, c, path := aloneShipped(t, 61, 5)
 			w.gate.set(onPost(func(*http.Request) *verdict { return v }))
 			for range 5 {
 				w.add(path, c.even(1, 1500))
@@ -237,8 +233,7 @@ func TestProxyRefusesForAWhile(t *testing.T) {
 			w.gate.set(nil)
 			w.sync()
 			w.dead(0)
-			w.same(c.session, path)
-			w.verified()
+			w.proven(c.session, path)
 		})
 	}
 }
@@ -267,8 +262,7 @@ func TestRefusedAlone(t *testing.T) {
 
 // TestNamesThatAServerRefuses: transcripts whose names hold control characters are delivered.
 func TestNamesThatAServerRefuses(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 63, 5)
+	w, c, path := aloneShipped(t, 63, 5)
 	names := map[string]string{}
 	for i := range 10 {
 		odd := newConversation(uint64(700+i), w.cwd())
@@ -279,9 +273,8 @@ func TestNamesThatAServerRefuses(t *testing.T) {
 	w.addAndSync(path, c.even(1, 1500))
 	w.same(c.session, path)
 	for name, file := range names {
-		if raw, err := os.ReadFile(filepath.Clean(file)); err != nil || !bytes.Equal(w.exact.raw(name, ""), raw) {
-			t.Errorf("%s: the server holds something else than the disk (%v)", name, err)
-		}
+		raw, err := os.ReadFile(filepath.Clean(file))
+		kit.Check(t, err == nil && bytes.Equal(w.exact.raw(name, ""), raw), "%s: the server holds something else than the disk (%v)", name, err)
 	}
 	w.verified()
 }

@@ -61,9 +61,8 @@ func (w *world) haveBlobs(session string, files map[string][]byte) {
 	w.t.Helper()
 	have := w.besides(session)
 	for name, content := range files {
-		if got, ok := have[name]; !ok || !bytes.Equal(got, content) {
-			w.t.Errorf("%s: %d bytes on the server (%v), want %d", name, len(got), ok, len(content))
-		}
+		got, ok := have[name]
+		kit.Check(w.t, ok && bytes.Equal(got, content), "%s: %d bytes on the server (%v), want %d", name, len(got), ok, len(content))
 	}
 	kit.Check(w.t, len(have) == len(files), "the server has %d files, want %d", len(have), len(files))
 }

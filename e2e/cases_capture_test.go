@@ -74,8 +74,7 @@ func TestCapture(t *testing.T) {
 
 // TestCaptureMeanwhile: lines are on the server while the command still runs.
 func TestCaptureMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 32, 30)
+	s := newScribe(aloneWorld(t), 32, 30)
 	p := s.launch(kit.Program(t, "ccship"), s.capture(`cat "$1" >>"$2"; read line; echo "$line" >"$3/read"`)...)
 	eventually(t, "the server has the lines", 5*time.Minute, func() bool {
 		return bytes.Equal(s.exact.raw(s.session, ""), s.all)
@@ -86,8 +85,7 @@ func TestCaptureMeanwhile(t *testing.T) {
 
 // TestCaptureStdin: the command's input and output are those of capture.
 func TestCaptureStdin(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 33, 3)
+	s := newScribe(aloneWorld(t), 33, 3)
 	cmd := s.command(context.Background(), kit.Program(t, "ccship"), s.capture(`cat "$1" >>"$2"; cat; echo said >&2`)...)
 	var stdout, stderr strings.Builder
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("a\x00b\n"), &stdout, &stderr
@@ -100,8 +98,7 @@ func TestCaptureStdin(t *testing.T) {
 // TestCaptureLacks: without a server the command's code stays, what the server lacks is counted, and the next capture
 // with the same spool delivers it, even when the transcript is gone.
 func TestCaptureLacks(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 34, 12)
+	s := newScribe(aloneWorld(t), 34, 12)
 	spool := filepath.Join(s.dir, "volume", strings.Repeat("spool", 30)) // longer than the path of a socket may be
 	var sent atomic.Bool                                                 // a request with lines was made: they are in the spool
 	s.gate.set(onPost(func(r *http.Request) *verdict {
@@ -150,8 +147,7 @@ func TestCaptureSignals(t *testing.T) {
 		"HUP":  {syscall.SIGHUP, `cat "$1" >>"$2"`, 128 + int(syscall.SIGHUP)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScribe(exactWorld(t), 36+uint64(c.signal), 7)
+			s := newScribe(aloneWorld(t), 36+uint64(c.signal), 7)
 			p := s.launch(kit.Program(t, "ccship"), s.capture(c.trap+`; : >"$3/ready"; while :; do sleep 0.05; done`)...)
 			eventually(t, "the command runs", 5*time.Minute, func() bool { _, err := os.Stat(s.dir + "/ready"); return err == nil })
 			p.Signal(c.signal)
@@ -174,8 +170,7 @@ func TestCaptureBesideDaemon(t *testing.T) {
 
 // TestCaptureTwice: of two captures in one home one delivers for both; when it ends, the other takes over.
 func TestCaptureTwice(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 61, 40)
+	s := newScribe(aloneWorld(t), 61, 40)
 	until := func(sign string) string { return `until [ -e "$3/` + sign + `" ]; do sleep 0.05; done; ` }
 	first := s.launch(kit.Program(t, "ccship"), s.capture(`: >"$3/begun"; `+until("end"))...)
 	eventually(t, "the first begins", 5*time.Minute, func() bool { _, err := os.Stat(s.dir + "/begun"); return err == nil })
@@ -192,8 +187,7 @@ func TestCaptureTwice(t *testing.T) {
 // TestCaptureKilled: capture is killed at 20 random moments, while the command writes or a request is on its way; the
 // next one with the same spool completes all 200 lines.
 func TestCaptureKilled(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 62, 200)
+	s := newScribe(aloneWorld(t), 62, 200)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -237,8 +231,7 @@ func (s *scribe) dieIn(p *kit.Process, before bool) {
 // TestCaptureSharedSpool: what others put into a folder that all may write to is neither followed nor waited for nor
 // believed. The command runs all the same, and once it is gone the next capture delivers.
 func TestCaptureSharedSpool(t *testing.T) {
-	t.Parallel()
-	s := newScribe(exactWorld(t), 90, 9)
+	s := newScribe(aloneWorld(t), 90, 9)
 	mine, fresh := filepath.Join(s.dir, "profile"), filepath.Join(s.dir, "fresh")
 	must(t, os.WriteFile(mine, []byte("mine\n"), 0o600))
 	theirs := filepath.Join(s.dir, "theirs")
@@ -303,9 +296,8 @@ func TestCaptureKeepsSecrets(t *testing.T) {
 		}
 		return err
 	}))
-	if found := secret.in(raw); len(found)*50 > len(secret.needles) {
-		t.Errorf("%d of %d secrets are on the server or in the spool: %q", len(found), len(secret.needles), found)
-	}
+	found := secret.in(raw)
+	kit.Check(t, len(found)*50 <= len(secret.needles), "%d of %d secrets are on the server or in the spool: %q", len(found), len(secret.needles), found)
 	code, _ := w.exact.get("/api/sessions/" + private.session)
 	kit.Check(t, code == 404 && !bytes.Contains(raw, []byte(private.session)), "an excluded session: %d", code)
 }

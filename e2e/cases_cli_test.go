@@ -164,16 +164,14 @@ func TestBadInput(t *testing.T) {
 			p := h.launch(kit.Program(t, "ccship"), "run")
 			eventually(t, "ccship run ends", time.Minute, p.Ended)
 			said := p.Log.String()
-			if code := p.Code(); code != test.code && (test.code != -1 || (code != 1 && code != 2)) {
-				t.Errorf("exit %d, want %d", code, test.code)
-			}
+			code := p.Code()
+			kit.Check(t, code == test.code || test.code == -1 && (code == 1 || code == 2), "exit %d, want %d", code, test.code)
 			kit.Check(t, strings.Contains(said, "ccship: ") && strings.Contains(said, "hint: ") && strings.Contains(strings.ToLower(said), test.words),
 				"it said %q; want one line, a hint, and %q", said, test.words)
 			n := strings.Count(strings.TrimSpace(said), "\n")
 			kit.Check(t, n <= 1, "%d lines, want the line and its hint:\n%s", n+1, said)
-			if data, err := os.ReadFile(h.socket()); test.name == "foreign file at the socket path" && (err != nil || string(data) != "precious") {
-				t.Errorf("the foreign file is gone or changed: %v", err)
-			}
+			data, err := os.ReadFile(h.socket())
+			kit.Check(t, test.name != "foreign file at the socket path" || err == nil && string(data) == "precious", "the foreign file is gone or changed: %v", err)
 		})
 	}
 	t.Run("a root that can't be read", func(t *testing.T) {
@@ -229,8 +227,7 @@ func TestNewServerVersion(t *testing.T) {
 	line()
 	w.sync()
 	kit.Equal(t, "dead letters after the new version", dead(), 0)
-	w.same(c.session, path)
-	w.verified()
+	w.proven(c.session, path)
 }
 
 // socketServer is a ccship-server on a Unix socket.
@@ -289,9 +286,8 @@ func TestSocket(t *testing.T) {
 	h.add(path, c.even(5, 500))
 	h.add(path, []byte(`{"type":"user","message":{"role":"user","content":"ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"}}`+"\n"))
 	w.startAndSync()
-	if got := s.raw(c.session); !bytes.Equal(got, h.read(path)) {
-		t.Errorf("the server has other bytes: %s", firstDifference(got, h.read(path)))
-	}
+	got := s.raw(c.session)
+	kit.Check(t, bytes.Equal(got, h.read(path)), "the server has other bytes: %s", firstDifference(got, h.read(path)))
 	w.verified()
 	for args, want := range map[string]string{
 		"list": c.session[:8], "doctor --json": "proves that it is on this machine", "status": "unix://" + s.at,
@@ -330,9 +326,8 @@ func socketThief(t *testing.T, w *world, s *socketServer, path string, more []by
 		_ = w.ccship(args...)
 	}
 	must(t, ln.Close())
-	if log := w.d.Log.String(); strings.Contains(log, ".unix.invalid") || !strings.Contains(log, "server=unix://"+s.at) {
-		t.Errorf("the log names the server otherwise:\n%s", log)
-	}
+	log := w.d.Log.String()
+	kit.Check(t, !strings.Contains(log, ".unix.invalid") && strings.Contains(log, "server=unix://"+s.at), "the log names the server otherwise:\n%s", log)
 	thief.mu.Lock()
 	kit.Check(t, thief.keys <= 0 && thief.bodies <= 0 && len(thief.impostor) != 0,
 		"the thief was shown %d keys and %d bytes: %q", thief.keys, thief.bodies, thief.impostor)

@@ -60,7 +60,6 @@ func (r *rolledBack) shownAs(name string) {
 // TestClone: a machine and its copy both go on. Each shows what is on its own disk, one under a name of its own, and
 // what both had is not sent again.
 func TestClone(t *testing.T) {
-	t.Parallel()
 	a := newRolledBack(t, 2060)
 	a.d.MustStop(t)
 	a.env = []string{"CCSHIP_ROOTS=/proc/self/cwd/.claude/projects"}
@@ -130,7 +129,6 @@ func (r *rolledBack) secondDatabase(toSecond func(*http.Request) bool) {
 // TestVerifyTwoDatabases: a balancer sends what is read to another database than what is written. The other one has all
 // of it, or some. Neither may count: verify says so in one line, and ends with 1.
 func TestVerifyTwoDatabases(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2090)
 	var read, every atomic.Int64
 	every.Store(1 << 40)
@@ -161,7 +159,6 @@ func TestVerifyTwoDatabases(t *testing.T) {
 // TestTwoDatabases: two databases answer in turn at one address. The daemon stops and says so; when one answers alone it
 // goes on, and that one has everything.
 func TestTwoDatabases(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2080)
 	var asked, alone atomic.Int64
 	r.secondDatabase(func(*http.Request) bool { return alone.Load() == 0 && asked.Add(1)%2 == 0 })

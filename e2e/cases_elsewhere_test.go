@@ -84,8 +84,7 @@ func TestUsageOfServerAndDisk(t *testing.T) {
 
 // TestResumeOnAnotherMachine: a session goes from one machine to another, grows there, and comes back.
 func TestResumeOnAnotherMachine(t *testing.T) {
-	t.Parallel()
-	there := exactWorld(t)
+	there := aloneWorld(t)
 	there.start()
 	c := newConversation(503, there.cwd())
 	session := c.session
@@ -241,9 +240,7 @@ func TestImpostor(t *testing.T) {
 				"the impostor was shown %d keys and %d bytes in %d requests: %.10q", front.keys, front.bodies, len(front.impostor), front.impostor)
 			front.mu.Unlock()
 			front.give(w.exact.handler())
-			w.sync()
-			w.same(c.session, path)
-			w.verified()
+			w.syncProven(c.session, path)
 		})
 	}
 }

@@ -31,8 +31,7 @@ func TestMoved(t *testing.T) {
 		w.addAndSync(agent, a.even(1, 4000))
 		kit.Equal(t, "entries were sent after the move", w.status().Sent.Entries-sent, 3)
 		w.same(c.session, moved)
-		w.same(c.session+"/agent-"+a.agent, agent)
-		w.verified()
+		w.proven(c.session+"/agent-"+a.agent, agent)
 	})
 }
 
@@ -92,8 +91,7 @@ func TestTwoFilesWithOneID(t *testing.T) {
 		w.add(stub, c.even(3, 2000))
 		w.addAndSync(large, c.even(3, 2000))
 		w.same(c.session, large)
-		w.same(c.session+"~2", stub)
-		w.verified()
+		w.proven(c.session+"~2", stub)
 	})
 }
 
@@ -104,8 +102,7 @@ func TestLongLine(t *testing.T) {
 		w.add(path, long[:len(long)/2])
 		w.add(path, long[len(long)/2:])
 		w.addAndSync(path, c.line(900))
-		w.same(c.session, path)
-		w.verified()
+		w.proven(c.session, path)
 	})
 }
 
@@ -172,8 +169,7 @@ func TestUnreadableFolder(t *testing.T) {
 		w.sync()
 		kit.Equal(t, "entries were sent", w.status().Sent.Entries-sent, 3)
 		w.same(c.session, path)
-		w.same(other.session, otherPath)
-		w.verified()
+		w.proven(other.session, otherPath)
 	})
 }
 
@@ -187,15 +183,13 @@ func TestHalfALine(t *testing.T) {
 		w.holds(c.session, whole)
 		kit.Check(t, w.plain == nil || len(w.plain.lines(c.session)) == 10, "half a line was sent")
 		w.addAndSync(path, line[1500:])
-		w.same(c.session, path)
-		w.verified()
+		w.proven(c.session, path)
 	})
 }
 
 // TestLastLineWithoutNewline: a complete record is shown before its newline comes, and is not sent a second time then.
 func TestLastLineWithoutNewline(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 33, 10)
+	w, c, path := aloneShipped(t, 33, 10)
 	line := c.line(4000)
 	w.add(path, line[:len(line)-1])
 	eventually(t, "the line without newline is on the server", 30*time.Second, func() bool {
@@ -210,6 +204,5 @@ func TestLastLineWithoutNewline(t *testing.T) {
 	now := w.status().Sent
 	kit.Check(t, now.Entries == sent.Entries, "%d entries were sent for a newline", now.Entries-sent.Entries)
 	w.addAndSync(path, c.line(900))
-	w.same(c.session, path)
-	w.verified()
+	w.proven(c.session, path)
 }

@@ -126,8 +126,7 @@ func TestOptOut(t *testing.T) {
 
 // TestNothingBelowClaude: whatever happens, the folder of Claude Code is only read.
 func TestNothingBelowClaude(t *testing.T) {
-	w := aloneWorld(t)
-	_, path := shipped(w, 64, 20)
+	w, _, path := aloneShipped(t, 64, 20)
 	w.keepLines(path, 10)
 	w.sync()
 	w.verified()
@@ -193,8 +192,7 @@ func TestLinks(t *testing.T) {
 			w.sync()
 			w.same(own.session, ownPath)
 			w.same(folder.session, folderPath)
-			w.same(single.session, singlePath)
-			w.verified()
+			w.proven(single.session, singlePath)
 		}
 		check()
 		w.add(folderPath, folder.even(3, 900))
@@ -203,9 +201,8 @@ func TestLinks(t *testing.T) {
 		s := w.status()
 		kit.Check(t, s.Files.Tracked == 3 && s.Sent.Entries == 36,
 			"%d transcripts are followed and %d entries were sent, want 3 and 36", s.Files.Tracked, s.Sent.Entries)
-		if out := w.ccship("status"); !contains("neither a file nor a folder", out.stdout) {
-			t.Errorf("status does not name the link to a pipe:\n%s", out.stdout)
-		}
+		out := w.ccship("status")
+		kit.Check(t, contains("neither a file nor a folder", out.stdout), "status does not name the link to a pipe:\n%s", out.stdout)
 		w.d.MustStop(t)
 		w.start()
 		check()
@@ -237,11 +234,8 @@ func (w *world) repository(dir, from string) {
 // TestOneProject: clones of a repository without a remote, and a folder that was moved, are one project in lists and
 // sums of the server, and in sums of the disk. A fork of another name and another repository of the same name are not.
 func TestOneProject(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-	w := exactWorld(t)
+	needsGit(t)
+	w := aloneWorld(t)
 	at := func(name string) string { return filepath.Join(w.dir, "code", filepath.FromSlash(name)) }
 	w.repository(at("kim/shop"), "")
 	w.repository(at("lee/shop"), at("kim/shop"))

@@ -79,9 +79,8 @@ func TestServerMasks(t *testing.T) {
 	clean := func(when string) {
 		t.Helper()
 		w.sync()
-		if found := s.inFiles(w); len(found)*50 > len(s.needles) {
-			t.Errorf("%s: %d of %d secrets are in files of the server: %q", when, len(found), len(s.needles), found)
-		}
+		found := s.inFiles(w)
+		kit.Check(t, len(found)*50 <= len(s.needles), "%s: %d of %d secrets are in files of the server: %q", when, len(found), len(s.needles), found)
 		w.look("masked by the server: ", 0, "verify")
 	}
 	clean("masked")

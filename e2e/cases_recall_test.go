@@ -20,10 +20,7 @@ import (
 // TestTimelineAndCalls asks both programs what happened in a session and for its calls: from disk and from the server,
 // with and without them.
 func TestTimelineAndCalls(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	test := map[string]any{"command": "go test ./cart"}
 	for _, lines := range [][]byte{
 		c.prompt("make the tests pass"), c.calls(10_000, "t1", "Bash", test), c.returns("t1", "Exit code 1\ncart.go:3: undefined: total", true),
@@ -116,9 +113,8 @@ func TestShareAndList(t *testing.T) {
 	kit.Check(t, code == http.StatusNotFound && !strings.Contains(page, "anchor"), "the revoked link answers %d", code)
 	kit.Check(t, w.ccship("share", "--revoke", number[1]).code != 0, "it is revoked twice")
 	for _, wrong := range [][]string{{}, {"--revoke", "1", id}, {"--revoke", "0"}, {"--revoke", "-1"}, {id, "--expires", "2y"}} {
-		if out := w.ccship(append([]string{"share"}, wrong...)...); out.code == 0 || strings.Contains(out.stdout, "/s/") {
-			t.Errorf("share %v: exit %d, %s", wrong, out.code, out.stdout)
-		}
+		out := w.ccship(append([]string{"share"}, wrong...)...)
+		kit.Check(t, out.code != 0 && !strings.Contains(out.stdout, "/s/"), "share %v: exit %d, %s", wrong, out.code, out.stdout)
 	}
 }
 
@@ -128,8 +124,7 @@ func weighed(t *testing.T, id, other string) *world {
 	w := exactWorld(t)
 	w.start()
 	for i, session := range []string{id, other} {
-		c := newTalk(session, w.cwd())
-		path := w.path("-work-shop", session+".jsonl")
+		c, path := w.talk(session)
 		w.add(path, c.prompt("weigh the "+[]string{"anchor", "cargo"}[i]))
 		w.add(path, c.says(1000*(i+1), "It is weighed."))
 		age(t, path)
@@ -183,8 +178,7 @@ func (w *world) linkRequests(session string) map[string]linkRequest {
 // not the session's.
 func TestLinkRequests(t *testing.T) {
 	w := aloneWorld(t)
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	c, path := w.talk(sessionA)
 	must(t, os.WriteFile(filepath.Join(w.cwd(), "plan.md"), []byte("# Plan\n"), 0o600))
 	must(t, os.Symlink(w.keyFile(), filepath.Join(w.cwd(), "notes.md")))
 	w.env = append(w.env, "CCSHIP_VIEWER_LINKS=true")

@@ -14,7 +14,7 @@ import (
 const resendLimit = 128 << 10
 
 // snapshot copies a folder, and returns what puts the copy back in its place.
-func snapshot(t *testing.T, dir string) (restore func()) {
+func snapshot(t testing.TB, dir string) (restore func()) {
 	t.Helper()
 	kept := filepath.Join(t.TempDir(), "kept")
 	kit.Must(t, os.CopyFS(kept, os.DirFS(dir)))
@@ -35,8 +35,9 @@ type rolledBack struct {
 	lacked int64 // bytes that were written since the last start
 }
 
+// newRolledBack has the test run in parallel with others.
 func newRolledBack(t *testing.T, seed uint64) *rolledBack {
-	r := &rolledBack{world: exactWorld(t), paths: map[string]string{}}
+	r := &rolledBack{world: aloneWorld(t), paths: map[string]string{}}
 	for i := range uint64(5) {
 		c := newConversation(seed+i, r.cwd())
 		r.talks = append(r.talks, c)
@@ -68,6 +69,25 @@ func (r *rolledBack) restart() {
 	r.lacked = 0
 }
 
+// keep copies folders while no daemon runs. What it returns puts the copies back in the same way.
+func (r *rolledBack) keep(dirs ...string) (back func()) {
+	r.t.Helper()
+	r.d.MustStop(r.t)
+	var restores []func()
+	for _, dir := range dirs {
+		restores = append(restores, snapshot(r.t, dir))
+	}
+	r.restart()
+	return func() {
+		r.t.Helper()
+		r.d.MustStop(r.t)
+		for _, restore := range restores {
+			restore()
+		}
+		r.restart()
+	}
+}
+
 // healed checks that the server shows what is on disk, that verify agrees, and that since the daemon started not much
 // more was sent than what was written since and what the server lacked next to that.
 func (r *rolledBack) healed(beside int64) {
@@ -83,29 +103,20 @@ func (r *rolledBack) healed(beside int64) {
 
 // TestHomeRestored: home and state go back to before a rewind, and other lines follow.
 func TestHomeRestored(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2000)
-	r.d.MustStop(t)
-	backState, backHome := snapshot(t, r.state()), snapshot(t, r.projects())
-	r.restart()
+	back := r.keep(r.state(), r.projects())
 	r.rewind(0, 20, 40)
 	r.write(1, 30)
 	r.sync()
-	r.d.MustStop(t)
-	backState()
-	backHome()
-	r.restart()
+	back()
 	r.write(0, 5)
 	r.healed(0)
 }
 
 // TestStateRestored: only the state goes back; the transcripts went on.
 func TestStateRestored(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2010)
-	r.d.MustStop(t)
-	back := snapshot(t, r.state())
-	r.restart()
+	back := r.keep(r.state())
 	r.write(0, 200)
 	r.rewind(1, 10, 100)
 	c := newConversation(2019, r.cwd()) // a transcript that the rolledBack state does not know
@@ -113,16 +124,13 @@ func TestStateRestored(t *testing.T) {
 	r.paths[c.session] = r.path("-work-shop", c.session+".jsonl")
 	r.add(r.paths[c.session], c.even(300, 2000))
 	r.sync()
-	r.d.MustStop(t)
 	back()
-	r.restart()
 	r.write(2, 3)
 	r.healed(0)
 }
 
 // TestStateLostThenRestored: an old epoch returns after another one was in front.
 func TestStateLostThenRestored(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2020)
 	r.d.MustStop(t)
 	back := snapshot(t, r.state())
@@ -141,7 +149,6 @@ func TestStateLostThenRestored(t *testing.T) {
 func TestServerRestored(t *testing.T) {
 	for _, how := range []string{"file copied back", "restore"} {
 		t.Run(how, func(t *testing.T) {
-			t.Parallel()
 			r := newRolledBack(t, 2030)
 			r.exact.proc.MustStop(t)
 			back := snapshot(t, filepath.Dir(r.exact.database()))
@@ -173,7 +180,6 @@ func renewStore(t testing.TB, r *rolledBack) {
 
 // TestSecondDaemonBeside: a daemon with another state ran for a while; the first one's lines show again after it.
 func TestSecondDaemonBeside(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2040)
 	r.d.MustStop(t)
 	first := r.state()
@@ -192,19 +198,13 @@ func TestSecondDaemonBeside(t *testing.T) {
 
 // TestNothingIsOverwritten: whatever a state that went back sends, all lines that were acknowledged can be read.
 func TestNothingIsOverwritten(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2050)
-	r.d.MustStop(t)
-	backState, backHome := snapshot(t, r.state()), snapshot(t, r.projects())
-	r.restart()
+	back := r.keep(r.state(), r.projects())
 	r.write(0, 40)
 	r.sync()
 	session := r.talks[0].session
 	future := r.read(r.paths[session])
-	r.d.MustStop(t)
-	backState()
-	backHome()
-	r.restart()
+	back()
 	r.write(0, 40) // other lines in the same places
 	r.healed(0)
 	found := false

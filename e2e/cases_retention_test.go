@@ -79,9 +79,8 @@ func TestRetention(t *testing.T) {
 	out := w.serverTool(0, "retention")
 	kit.Check(t, strings.Contains(out.stdout, "keeps 1 session: hold"), "a dry run: %+v", out)
 	w.serverTool(0, "retention", "--yes")
-	if r := w.retired(sessions["dropped"].session); r.Retention.RetiredAt == nil || r.Retention.Lines != 60+50-from("dropped") {
-		t.Errorf("of the dropped session the server says %+v", r)
-	}
+	r := w.retired(sessions["dropped"].session)
+	kit.Check(t, r.Retention.RetiredAt != nil && r.Retention.Lines == 60+50-from("dropped"), "of the dropped session the server says %+v", r)
 	if r := w.retired(sessions["rewound"].session); r.Retention.RetiredAt != nil || r.Retention.Lines != 60-from("rewound") {
 		t.Errorf("of the rewound session the server says %+v", r)
 	}
@@ -244,8 +243,7 @@ func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 // TestDamagedBlock: a byte of a packed block is flipped on the server's disk. Both verify commands name the session and
 // the lines, the repair sends them again, and then everything is equal.
 func TestDamagedBlock(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 2150, 400)
+	w, c, path := aloneShipped(t, 2150, 400)
 	other, otherPath := shipped(w, 2151, 40)
 	db := kit.Try(sql.Open("sqlite", w.exact.database()+"?_pragma=busy_timeout(60000)")).Must(t)
 	defer db.Close()
@@ -256,9 +254,8 @@ WHERE id = (SELECT min(b.id) FROM blocks b JOIN streams s ON s.id = b.stream WHE
 	n, err := result.RowsAffected()
 	kit.Require(t, err == nil && n == 1, "%d blocks damaged, %v", n, err)
 	w.unequal(c.session, "not on the server", "`ccship verify --repair`")
-	if out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store()); out.code == 0 || !strings.Contains(out.stdout+out.stderr, c.session) {
-		t.Errorf("ccship-server verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store())
+	kit.Check(t, out.code != 0 && strings.Contains(out.stdout+out.stderr, c.session), "ccship-server verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	if out := w.ccship("verify", "--repair"); out.code != 0 || !strings.HasPrefix(out.stdout, "equal") {
 		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	}

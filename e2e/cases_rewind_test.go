@@ -22,6 +22,13 @@ func shipped(w *world, seed uint64, n int) (c *conversation, path string) {
 	return c, path
 }
 
+// aloneShipped is shipped in a world of its own.
+func aloneShipped(t *testing.T, seed uint64, n int) (w *world, c *conversation, path string) {
+	w = aloneWorld(t)
+	c, path = shipped(w, seed, n)
+	return w, c, path
+}
+
 // rewound checks the end of every rewind: the file as it is now, and for ccship-server the file as it was.
 func rewound(w *world, stream, path string, before []byte) {
 	w.t.Helper()
@@ -66,8 +73,7 @@ func TestForkWithTheSameHead(t *testing.T) {
 		fork, forkPath := w.conversation(1003)
 		w.addAndSync(forkPath, append(bytes.Clone(firstLines(w.read(path), 30)), fork.even(20, 4000)...))
 		w.same(c.session, path)
-		w.same(fork.session, forkPath)
-		w.verified()
+		w.proven(fork.session, forkPath)
 	})
 }
 
@@ -123,8 +129,7 @@ func TestEditFarBehind(t *testing.T) {
 
 // TestPureShrink: no line follows, yet ccship-server learns where the file ends now.
 func TestPureShrink(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 7, 150)
+	w, c, path := aloneShipped(t, 7, 150)
 	before := w.read(path)
 	w.keepLines(path, 90)
 	want := w.read(path)
@@ -135,8 +140,7 @@ func TestPureShrink(t *testing.T) {
 }
 
 func TestManyRewinds(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 8, 50)
+	w, c, path := aloneShipped(t, 8, 50)
 	history := [][]byte{w.read(path)}
 	for _, keep := range []int{45, 20, 48, 1} {
 		w.keepLines(path, min(keep, bytes.Count(w.read(path), []byte("\n"))-1))
@@ -166,9 +170,7 @@ func TestStateLostOrCorrupt(t *testing.T) {
 	}
 	for name, hurt := range damage {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := exactWorld(t)
-			c, path := shipped(w, 9, 80)
+			w, c, path := aloneShipped(t, 9, 80)
 			before := w.read(path)
 			w.keepLines(path, 40)
 			w.addAndSync(path, c.even(10, 4000))
@@ -177,12 +179,10 @@ func TestStateLostOrCorrupt(t *testing.T) {
 			must(t, hurt(stateFile(w.home)))
 			w.add(path, c.even(3, 4000))
 			w.startAndSync()
-			w.same(c.session, path)
-			w.verified()
+			w.proven(c.session, path)
 			for gen, content := range [][]byte{before, middle} {
-				if got := w.exact.raw(c.session, generation(gen)+"&epoch="+epoch); !bytes.Equal(got, content) {
-					t.Errorf("generation %d of the earlier epoch: %s", gen, firstDifference(got, content))
-				}
+				got := w.exact.raw(c.session, generation(gen)+"&epoch="+epoch)
+				kit.Check(t, bytes.Equal(got, content), "generation %d of the earlier epoch: %s", gen, firstDifference(got, content))
 			}
 			kit.Check(t, name != "corrupt" || len(w.status().Notices) != 0, "status says nothing of the corrupt state file")
 		})

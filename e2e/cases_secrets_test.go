@@ -149,9 +149,8 @@ func TestSecretsStayHere(t *testing.T) {
 	}
 	server = append(server, w.history(t))
 	kit.Check(t, len(s.needles) >= 300, "only %d secrets are planted", len(s.needles))
-	if found := s.in(bytes.Join(server, nil)); len(found)*50 > len(s.needles) {
-		t.Errorf("%d of %d secrets are on the server: %q", len(found), len(s.needles), found)
-	}
+	found := s.in(bytes.Join(server, nil))
+	kit.Check(t, len(found)*50 <= len(s.needles), "%d of %d secrets are on the server: %q", len(found), len(s.needles), found)
 	w.sameShape(raw, w.read(path))
 	s.quiet(w, c.session)
 

@@ -110,12 +110,10 @@ func (w *world) inPlace(session, path, agent string, contents [][]byte) {
 		age(w.t, file)
 	}
 	r := w.restore(0, session[:13], "--generation", "0")
-	if got := w.read(path); !bytes.Equal(got, whole(contents[0])) || len(r.Files) != 2 || !r.Files[1].Same {
-		w.t.Errorf("in place: %s; %+v", firstDifference(got, contents[0]), r)
-	}
-	if aside := r.Files[0].Aside; aside == "" || strings.HasSuffix(aside, ".jsonl") || !bytes.Equal(w.read(aside), newest) {
-		w.t.Errorf("the file of before is not at %q", aside)
-	}
+	got := w.read(path)
+	kit.Check(w.t, bytes.Equal(got, whole(contents[0])) && len(r.Files) == 2 && r.Files[1].Same, "in place: %s; %+v", firstDifference(got, contents[0]), r)
+	aside := r.Files[0].Aside
+	kit.Check(w.t, aside != "" && !strings.HasSuffix(aside, ".jsonl") && bytes.Equal(w.read(aside), newest), "the file of before is not at %q", aside)
 	w.sync()
 	must(w.t, os.Remove(path))
 	must(w.t, os.RemoveAll(strings.TrimSuffix(path, ".jsonl")))
@@ -127,8 +125,7 @@ func (w *world) inPlace(session, path, agent string, contents [][]byte) {
 
 // TestRestoreRefusesLive does not touch a session that a running Claude Code has open.
 func TestRestoreRefusesLive(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 95, 20)
+	w, c, path := aloneShipped(t, 95, 20)
 	age(t, path)
 	registry := filepath.Join(filepath.Dir(w.projects()), "sessions")
 	must(t, os.MkdirAll(registry, 0o700))
@@ -145,15 +142,13 @@ func TestRestoreRefusesLive(t *testing.T) {
 		must(t, os.Remove(entry))
 	}
 	out := w.ccship("restore", c.session)
-	if want := "already there: " + path; !strings.HasPrefix(out.stdout, want) || !strings.Contains(out.stdout, "claude --resume "+c.session+"\n") {
-		t.Errorf("%q", out.stdout)
-	}
+	want := "already there: " + path
+	kit.Check(t, strings.HasPrefix(out.stdout, want) && strings.Contains(out.stdout, "claude --resume "+c.session+"\n"), "%q", out.stdout)
 }
 
 // TestLost names what only the prompt history knows, and what only the server has, and restores that.
 func TestLost(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 96, 20)
+	w, c, path := aloneShipped(t, 96, 20)
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(w.projects()), "history.jsonl"), fmt.Appendf(nil,
 		"{\"display\":\"kept\",\"timestamp\":1787216400101,\"project\":\"/w\",\"sessionId\":%q}\nnoise\n"+
 			"{\"display\":\"gone \\u001b[31mprompt\",\"timestamp\":1787216400101,\"project\":\"/w\",\"sessionId\":\"deadbeef-0000-4000-8000-000000000000\"}\n", c.session), 0o600))
@@ -173,8 +168,7 @@ func TestLost(t *testing.T) {
 
 // TestListShowSearchExport drives the reading verbs against both programs, with and without a daemon and a server.
 func TestListShowSearchExport(t *testing.T) {
-	w := aloneWorld(t)
-	c, _ := shipped(w, 97, 20)
+	w, c, _ := aloneShipped(t, 97, 20)
 	w.derived("cart", c.session)
 	w.look(`"state":"both"`, 0, "list", "--json")
 	w.look(c.session[:8], 0, "list", c.session[:8])
@@ -215,8 +209,7 @@ func (w *world) second(c *conversation) string {
 
 // TestForget removes a session from the server's database, and it does not come back.
 func TestForget(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 98, 20)
+	w, c, path := aloneShipped(t, 98, 20)
 	keep, kept := w.conversation(99)
 	w.add(kept, keep.even(5, 300))
 	w.addAndSync(w.path("-work-shop", c.session, "subagents", "agent-a1.jsonl"), c.even(4, 300))
@@ -231,8 +224,7 @@ func TestForget(t *testing.T) {
 		got := w.exact.raw(stream, "")
 		kit.Check(t, got == nil, "%s: the server has %d bytes", stream, len(got))
 	}
-	w.same(keep.session, kept)
-	w.verified()
+	w.proven(keep.session, kept)
 	w.look("on disk", 0, "show", c.session)
 }
 
@@ -246,8 +238,7 @@ func TestDeepVerify(t *testing.T) {
 		"a generation gone": {`DELETE FROM generations WHERE generation = 1`, "the server does not have this generation"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := exactWorld(t)
+			w := aloneWorld(t)
 			w.start()
 			c, path := w.conversation(100)
 			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -283,8 +274,7 @@ func (w *world) alter(statement string) {
 
 // TestDropsAreTold shows a rewrite that took lines out in status, with the way back.
 func TestDropsAreTold(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 101, 20)
+	w, c, path := aloneShipped(t, 101, 20)
 	before := w.read(path)
 	must(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(before, []byte("\n"))[:12], nil), 0o600))
 	w.sync()
@@ -309,8 +299,7 @@ func TestShortIDs(t *testing.T) {
 	w := aloneWorld(t)
 	w.start()
 	for _, id := range []string{shortOne, shortTwin} {
-		c := newTalk(id, w.cwd())
-		path := w.path("-work-shop", id+".jsonl")
+		c, path := w.talk(id)
 		w.add(path, c.prompt("round the cart"))
 		w.add(path, c.says(1000, "Done."))
 		age(t, path)

@@ -72,8 +72,7 @@ func TestSecondRun(t *testing.T) {
 		w.add(path, c.even(3, 4000))
 		w.startAndSync()
 		w.entriesSent(3)
-		w.same(c.session, path)
-		w.verified()
+		w.proven(c.session, path)
 	})
 }
 
@@ -90,14 +89,12 @@ func TestNoServerYet(t *testing.T) {
 	w.d.MustStop(w.t)
 	w.url = url
 	w.startAndSync()
-	w.same(c.session, path)
-	w.verified()
+	w.proven(c.session, path)
 }
 
 // TestServerChanged: another server gets every line from the first one on.
 func TestServerChanged(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 82, 20)
+	w, c, path := aloneShipped(t, 82, 20)
 	w.d.MustStop(w.t)
 	other := plainWorld(t)
 	other.plain.key = w.key
@@ -114,8 +111,7 @@ func TestHistory(t *testing.T) {
 		history := fmt.Sprintf(`{"display":"fix it","pastedContents":{},"timestamp":1787216400101,"project":%q,"sessionId":"x"}`+"\n", w.cwd())
 		must(t, os.WriteFile(w.dir+"/.claude/history.jsonl", []byte(history), 0o600))
 		c, path := shipped(w, 83, 10)
-		w.same(c.session, path)
-		w.verified()
+		w.proven(c.session, path)
 		if w.plain != nil {
 			names := w.plain.names()
 			kit.Check(t, len(names) == 1, "a plain server got the sessions %v", names)
@@ -139,8 +135,7 @@ func markVersion(t *testing.T, file string, version byte) {
 
 // TestStateOfAnotherVersion is refused and left as it is, so that going back to the other program loses nothing.
 func TestStateOfAnotherVersion(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 84, 20)
+	w, c, path := aloneShipped(t, 84, 20)
 	w.d.MustStop(w.t)
 	file := stateFile(w.home)
 	ours := w.read(file)
@@ -151,9 +146,8 @@ func TestStateOfAnotherVersion(t *testing.T) {
 		p := w.launch(kit.Program(t, "ccship"), "run")
 		eventually(t, "the daemon refuses the state", time.Minute, p.Ended)
 		kit.Equal(t, fmt.Sprintf("version %d: exit", version), p.Code(), 1)
-		if said := p.Log.String(); !contains(says, said) || !contains("hint: ", said) {
-			t.Errorf("version %d: it said %q; want a line on the version, and a hint", version, said)
-		}
+		said := p.Log.String()
+		kit.Check(t, contains(says, said) && contains("hint: ", said), "version %d: it said %q; want a line on the version, and a hint", version, said)
 		kit.Check(t, bytes.Equal(w.read(file), other), "version %d: the state file was changed", version)
 	}
 	must(t, os.WriteFile(file, ours, 0o600))

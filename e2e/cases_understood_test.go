@@ -121,10 +121,7 @@ func growing(c *talk) [][]byte {
 
 // TestCheckpointsOfALiveSession wants exactly the marks that were passed, here and on the server, over a kill.
 func TestCheckpointsOfALiveSession(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	want := []string{"", "auto_80", "auto_90 auto_80", "compact auto_90 auto_80", "compact auto_90 auto_80"}
 	for i, lines := range growing(c) {
 		w.addAndSync(path, lines)
@@ -150,8 +147,7 @@ func TestCheckpointsOfALiveSession(t *testing.T) {
 		kit.Check(t, here[i].ID == there[i].ID && here[i].Summary == there[i].Summary && here[i].ContextHash == there[i].ContextHash,
 			"the server has %+v, want %+v", there[i], here[i])
 	}
-	w.same(sessionA, path)
-	w.verified()
+	w.proven(sessionA, path)
 }
 
 // TestHistoryFiresNothing: of an import only compactions are marked, and what it passes from then on.
@@ -173,10 +169,7 @@ func TestHistoryFiresNothing(t *testing.T) {
 // TestHistoryOfARewoundSession wants the messages of the conversation as it stands: after a step back in the
 // conversation, after the file itself was cut, after a restart; a fork and a resume have their own.
 func TestHistoryOfARewoundSession(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	w.add(path, c.turn(10_000, "one", "first"))
 	middle := c.leaf
 	w.add(path, c.prompt("two"))
@@ -215,8 +208,7 @@ func TestHistoryOfARewoundSession(t *testing.T) {
 // forked copies the session under another name, as --fork-session does, and goes on there.
 func (w *world) forked(path string) {
 	w.t.Helper()
-	f := newTalk(sessionB, w.cwd())
-	fork := w.path("-work-shop", sessionB+".jsonl")
+	f, fork := w.talk(sessionB)
 	w.add(fork, bytes.ReplaceAll(w.read(path), []byte(`"sessionId":"`+sessionA), []byte(`"sessionId":"`+sessionB)))
 	w.addAndSync(fork, f.turn(11_000, "forked", "on"))
 	_, was := w.messages(sessionA)
@@ -227,10 +219,7 @@ func (w *world) forked(path string) {
 
 // TestMessagesStayBounded says a thousand things: two hundred are kept.
 func TestMessagesStayBounded(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	for range 10 {
 		var lines []byte
 		for range 50 {
@@ -255,10 +244,7 @@ type documentVersion struct {
 
 // TestLinkedDocument follows a document from its link to its deletion, through its changes by Claude and by others.
 func TestLinkedDocument(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	w.addAndSync(path, c.turn(10_000, "hello", "hello"))
 	must(t, os.MkdirAll(filepath.Join(w.cwd(), "docs"), 0o700))
 	spec := filepath.Join(w.cwd(), "docs", "spec.md")

@@ -135,8 +135,7 @@ func TestUpForgetsLogins(t *testing.T) {
 // TestSecondDaemon: a second daemon on the same folder, with another state folder, names the first and ends; one that
 // a service manager started waits, and takes over when the first ends.
 func TestSecondDaemon(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 64, 5)
+	w, c, path := aloneShipped(t, 64, 5)
 	out := w.ccship("run", "--state-dir", w.dir+"/other")
 	kit.Check(t, out.code == 1 && strings.Contains(out.stderr, "another ccship delivers") && strings.Contains(out.stderr, "pid "),
 		"a second daemon: exit %d\n%s", out.code, out.stderr)

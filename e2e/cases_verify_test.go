@@ -89,8 +89,7 @@ func TestVerifySeesAFlippedBit(t *testing.T) {
 // TestVerifyAfterALostDatabase: the server lost its database after it had acknowledged everything. verify notices that
 // before it compares, and the new database has everything when it returns.
 func TestVerifyAfterALostDatabase(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 72, 30)
+	w, c, path := aloneShipped(t, 72, 30)
 	w.exact.proc.MustStop(w.t)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		err := os.Remove(w.exact.database() + suffix)
@@ -130,8 +129,7 @@ func (w *world) unequal(words ...string) {
 
 // TestRepairOfALine: a line that is deleted from the server's database is named, sent again, and proven.
 func TestRepairOfALine(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 2100, 40)
+	w, c, path := aloneShipped(t, 2100, 40)
 	other, otherPath := shipped(w, 2101, 40)
 	w.alter("DELETE FROM lines WHERE line = 30 AND stream = (SELECT id FROM streams WHERE session_id = '" + c.session + "')")
 	w.unequal(c.session, "line 31: not on the server", "`ccship verify --repair`")
@@ -151,8 +149,7 @@ func TestRepairOfALine(t *testing.T) {
 
 // TestRepairOfASession: everything of a session is lost on the server, and sent again.
 func TestRepairOfASession(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 2110, 40)
+	w, c, path := aloneShipped(t, 2110, 40)
 	w.alter("DELETE FROM lines")
 	w.unequal(c.session, "lines 1–40: not on the server")
 	out := w.ccship("verify", "--repair", c.session[:8])
@@ -173,8 +170,7 @@ func TestRepairOfASession(t *testing.T) {
 
 // TestDeadLetterIsNotEqual: a refused line is counted, with the command that sends it again.
 func TestDeadLetterIsNotEqual(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 2120, 5)
+	w, c, path := aloneShipped(t, 2120, 5)
 	var repaired atomic.Bool
 	w.gate.set(onPost(func(r *http.Request) *verdict {
 		if !repaired.Load() && bytes.Contains(plainBody(t, r), []byte("POISON")) {
@@ -200,8 +196,7 @@ func TestDeadLetterIsNotEqual(t *testing.T) {
 
 // TestDeepTwoEpochs: what another state of this machine sent is compared with the disk, too.
 func TestDeepTwoEpochs(t *testing.T) {
-	w := aloneWorld(t)
-	c, path := shipped(w, 2130, 40)
+	w, c, path := aloneShipped(t, 2130, 40)
 	w.alter("UPDATE epochs SET rank = 2")
 	w.alter("UPDATE generations SET epoch = 2")
 	w.alter("UPDATE lines SET epoch = 2")
@@ -224,20 +219,14 @@ func TestDeepTwoEpochs(t *testing.T) {
 // TestReplacedArrive: lines that were queued when their transcript rejoined, and are on no disk any more, are sent in a
 // generation of their own, and nobody has to ask for it: nothing is overwritten, and the disk stays in front.
 func TestReplacedArrive(t *testing.T) {
-	t.Parallel()
 	r := newRolledBack(t, 2140)
 	session := r.talks[0].session
 	path := r.paths[session]
-	r.d.MustStop(t)
-	backState, backHome := snapshot(t, r.state()), snapshot(t, r.projects())
-	r.restart()
+	back := r.keep(r.state(), r.projects())
 	r.write(0, 40) // the future that the state will not know
 	r.sync()
-	r.d.MustStop(t)
-	backState()
-	backHome()
 	r.gate.set(unreachable)
-	r.restart()
+	back()
 	r.write(0, 30)
 	rewound := r.read(path)
 	r.until("they are queued", func(s status) bool { return s.Outbox.Entries >= 30 })
@@ -245,8 +234,7 @@ func TestReplacedArrive(t *testing.T) {
 	r.until("the rewind is queued", func(s status) bool { return s.Outbox.Entries >= 40 })
 	r.gate.set(nil)
 	r.sync()
-	r.same(session, path)
-	r.verified()
+	r.proven(session, path)
 	r.same(session, path)
 	r.dead(0)
 	last := rewound[bytes.LastIndexByte(rewound[:len(rewound)-1], '\n')+1:]

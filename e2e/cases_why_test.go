@@ -101,15 +101,18 @@ func (w *world) commitsOf(session string) string {
 	return times.ReplaceAllString(commitsPanel.FindString(page), "")
 }
 
+func needsGit(t testing.TB) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+}
+
 // TestWhyTogether: a session writes a file, its lines are delivered, the person adds a line and commits; from the commit
 // the server leads back to the session and its prompt, and from the session to the commit, until the session is forgotten.
 // The repository stays as it is.
 func TestWhyTogether(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-	w := exactWorld(t)
+	needsGit(t)
+	w := aloneWorld(t)
 	file := filepath.Join(w.cwd(), "cart.go")
 	const text = "package shop\n\n// total adds what the cart holds.\nfunc total(c Cart) int {\n\treturn sum(c.Prices)\n}\n"
 	must(t, os.WriteFile(file, []byte(text+"\nvar byHand = \"a line that Kim wrote\"\n"), 0o600))
@@ -131,9 +134,8 @@ func TestWhyTogether(t *testing.T) {
 	if got := w.commitsOf(sessionA); !strings.Contains(got, `title="`+commit+`"`) || !strings.Contains(got, "5 of 6 lines") {
 		t.Errorf("the session's page shows of its commits: %s", got)
 	}
-	if out := w.ccship("show", sessionA, "--json"); !strings.Contains(strings.Join(strings.Fields(out.stdout), ""), `"added":6,"lines":5`) {
-		t.Errorf("show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	out := w.ccship("show", sessionA, "--json")
+	kit.Check(t, strings.Contains(strings.Join(strings.Fields(out.stdout), ""), `"added":6,"lines":5`), "show: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	w.look("write the cart", 0, "why", file+":5")
 	got := w.git(day+"9Z", "status", "--porcelain", "-uno") + w.git(day+"9Z", "for-each-ref", "--format=%(refname)")
 	kit.Check(t, got == "refs/heads/main", "asking has changed the repository: %q", got)
@@ -170,9 +172,7 @@ func (w *world) seen(session string) map[string]string {
 // there was to learn before the other's session came: no name, no prompt, no count.
 func TestWhyOfTwo(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	needsGit(t)
 	ann := exactWorld(t)
 	bob := &world{home: newHome(t), gate: ann.gate, exact: ann.exact}
 	bob.url = ann.url

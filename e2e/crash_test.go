@@ -312,9 +312,7 @@ func (a *arena) killCompact() bool {
 func (a *arena) compacting() bool { return contains("compact", a.stateNames()...) }
 
 // stateFile is which file the state is in: a compaction puts another one in its place.
-func (a *arena) stateFile() os.FileInfo {
-	return kit.Try(os.Stat(stateFile(a.home))).Must(a.t)
-}
+func (a *arena) stateFile() os.FileInfo { return kit.Try(os.Stat(stateFile(a.home))).Must(a.t) }
 
 func (a *arena) stateNames() []string {
 	entries := kit.Try(os.ReadDir(a.state())).Must(a.t)

@@ -147,9 +147,7 @@ func (f *victim) olderRoot() error {
 	return f.write(newer, b[(1-newer)*pageSize:(2-newer)*pageSize])
 }
 
-func (f *victim) olderCopy() error {
-	return os.WriteFile(f.path, f.copy, 0o600)
-}
+func (f *victim) olderCopy() error { return os.WriteFile(f.path, f.copy, 0o600) }
 
 func (f *victim) replaced() error {
 	if err := os.WriteFile(f.path+".put", f.copy, 0o600); err != nil {

@@ -186,9 +186,7 @@ func TestHouseSeesBreaches(t *testing.T) {
 		}, []string{"cmd/ccship links modernc.org/sqlite"}},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			kit.Equal(t, "breaches are", house().breaches(test.graph), test.want)
-		})
+		t.Run(test.name, func(t *testing.T) { kit.Equal(t, "breaches are", house().breaches(test.graph), test.want) })
 	}
 }
 

@@ -71,10 +71,7 @@ const mcpHello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"proto
 
 // TestSeeds walks those rows through the built programs.
 func TestSeeds(t *testing.T) {
-	w := aloneWorld(t)
-	w.start()
-	c := newTalk(sessionA, w.cwd())
-	path := w.path("-work-shop", sessionA+".jsonl")
+	w, c, path := aloneTalk(t, sessionA)
 	w.add(path, c.prompt("count the apples"))
 	w.add(path, c.says(1000, "there are three"))
 	document := filepath.Join(w.cwd(), "spec.md")

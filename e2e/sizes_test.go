@@ -255,9 +255,7 @@ func (m measures) declaration(s source, decl ast.Decl) {
 }
 
 // line is the line of a position: each file was parsed into a file set of its own, whose base is 1.
-func (s source) line(pos token.Pos) int {
-	return bytes.Count(s.text[:int(pos)-1], []byte("\n")) + 1
-}
+func (s source) line(pos token.Pos) int { return bytes.Count(s.text[:int(pos)-1], []byte("\n")) + 1 }
 
 func receiverOf(f *ast.FuncDecl) string {
 	t := f.Recv.List[0].Type

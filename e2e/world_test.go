@@ -57,6 +57,19 @@ func (w *world) conversation(seed uint64) (*conversation, string) {
 	return c, w.path("-work-shop", c.session+".jsonl")
 }
 
+// talk is a conversation with meaning in a project, and its transcript, which is not there yet.
+func (w *world) talk(session string) (*talk, string) {
+	return newTalk(session, w.cwd()), w.path("-work-shop", session+".jsonl")
+}
+
+// aloneTalk is a talk that a daemon waits for, in a world of its own.
+func aloneTalk(t *testing.T, session string) (*world, *talk, string) {
+	w := aloneWorld(t)
+	w.start()
+	c, path := w.talk(session)
+	return w, c, path
+}
+
 // start runs the daemon.
 func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
 
@@ -87,9 +100,8 @@ func (w *world) sent() int64 { w.t.Helper(); return w.status().Sent.Bytes }
 // within holds what was sent since before to the promise: what changed and 128 KiB.
 func (w *world) within(before int64, changed int) {
 	w.t.Helper()
-	if again := w.sent() - before; again > int64(changed)+128<<10 {
-		w.t.Errorf("%d bytes were sent for a change of %d, more than 128 KiB above it", again, changed)
-	}
+	again := w.sent() - before
+	kit.Check(w.t, again <= int64(changed)+128<<10, "%d bytes were sent for a change of %d, more than 128 KiB above it", again, changed)
 }
 
 // same demands that the server has a stream's file: a plain server each JSON object at its line, ccship-server the
@@ -98,6 +110,15 @@ func (w *world) same(stream, path string) {
 	w.t.Helper()
 	w.holds(stream, w.read(path))
 }
+
+// proven is same, and `ccship verify` agrees.
+func (w *world) proven(stream, path string) {
+	w.t.Helper()
+	w.same(stream, path)
+	w.verified()
+}
+
+func (w *world) syncProven(stream, path string) { w.t.Helper(); w.sync(); w.proven(stream, path) }
 
 // holds is same for content that is no longer on disk, or not yet changed there.
 func (w *world) holds(stream string, content []byte) {

@@ -106,9 +106,8 @@ func TestVerifyFinds(t *testing.T) {
 	}
 	out, words := tool(t, exitFailed, "verify", "--json", "--store", "sqlite:"+path)
 	var doc report
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Problems != 1 || doc.Findings[0].SessionID != "s1" || words != "" {
-		t.Errorf("%v in %s%s", err, out, words)
-	}
+	err := json.Unmarshal([]byte(out), &doc)
+	kit.Check(t, err == nil && doc.Problems == 1 && doc.Findings[0].SessionID == "s1" && words == "", "%v in %s%s", err, out, words)
 }
 
 // damage changes the byte with which a text begins, in the database's file.

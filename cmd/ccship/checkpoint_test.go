@@ -29,9 +29,8 @@ func TestCheckpointMistakes(t *testing.T) {
 func TestCheckpointLatest(t *testing.T) {
 	jsonHome(t)
 	socket := say(t, control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{showtest.Checkpoint()}})
-	if code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
-	}
+	code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket)
+	kit.Check(t, code == show.ExitOK && strings.Contains(out, "cp-0123456789ab"), "exit code %d, stdout %q, stderr %q", code, out, words)
 	socket = say(t, control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{}})
 	if code, _, words := inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "there is no checkpoint yet") {
 		t.Errorf("exit code %d, stderr %q", code, words)

@@ -39,7 +39,6 @@ func TestDocumentedOptions(t *testing.T) {
 		kit.Must(t, os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644))
 		return
 	}
-	if diff := cmp.Diff(table, b.String()); diff != "" {
-		t.Errorf("the table of options is not that of the code; `make docs` writes it anew (-page +code):\n%s", diff)
-	}
+	diff := cmp.Diff(table, b.String())
+	kit.Check(t, diff == "", "the table of options is not that of the code; `make docs` writes it anew (-page +code):\n%s", diff)
 }

@@ -18,7 +18,6 @@ func TestLogger(t *testing.T) {
 	log := Config{LogLevel: slog.LevelWarn}.TextLog(&b)
 	log.Info("quiet")
 	log.Warn("loud", "file", "a b")
-	if text := b.String(); strings.Contains(text, "quiet") || !strings.Contains(text, `level=WARN msg=loud file="a b"`) {
-		t.Errorf("log is %q", text)
-	}
+	text := b.String()
+	kit.Check(t, !strings.Contains(text, "quiet") && strings.Contains(text, `level=WARN msg=loud file="a b"`), "log is %q", text)
 }

@@ -162,9 +162,7 @@ func TestClientAndDaemon(t *testing.T) {
 func TestErrorsCross(t *testing.T) {
 	refused := &Error{Code: CodeRefusedKey, Message: "the server refuses the key", Hint: "put in another", Retryable: true}
 	c := Dial(serve(t, &fake{
-		sync: func(context.Context, SyncRequest) (SyncResult, error) {
-			return SyncResult{}, errors.Join(refused)
-		},
+		sync: func(context.Context, SyncRequest) (SyncResult, error) { return SyncResult{}, errors.Join(refused) },
 		verify: func(context.Context, VerifyRequest, func(VerifyProgress)) (VerifyReport, error) {
 			return VerifyReport{}, refused
 		},

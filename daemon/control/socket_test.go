@@ -73,9 +73,8 @@ func TestPathTooLong(t *testing.T) {
 	_, listenErr := Listen(path)
 	_, dialErr := Dial(path).Status(t.Context())
 	for name, err := range map[string]error{"Listen": listenErr, "Dial": dialErr} {
-		if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || !strings.Contains(e.Message, "bytes") {
-			t.Errorf("%s: %v, want a %s error that says how long it may be", name, err, CodeSocket)
-		}
+		e, ok := errors.AsType[*Error](err)
+		kit.Check(t, ok && e.Code == CodeSocket && strings.Contains(e.Message, "bytes"), "%s: %v, want a %s error that says how long it may be", name, err, CodeSocket)
 	}
 }
 

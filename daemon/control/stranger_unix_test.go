@@ -133,9 +133,8 @@ func TestSquatter(t *testing.T) {
 		_, _, reached := Reach(t.Context(), []string{path})
 		_, listened := Listen(path)
 		for what, err := range map[string]error{"ask": asked, "reach": reached, "listen": listened} {
-			if e, ok := errors.AsType[*Error](err); !ok || e.Code != CodeSocket || !strings.Contains(e.Message, "belongs to someone else") {
-				t.Errorf("%s, %s: %v", name, what, err)
-			}
+			e, ok := errors.AsType[*Error](err)
+			kit.Check(t, ok && e.Code == CodeSocket && strings.Contains(e.Message, "belongs to someone else"), "%s, %s: %v", name, what, err)
 		}
 		kit.Must(t, errors.Join(in.Close(), other.Wait()))
 		_, listened = Listen(path) // nobody listens there any more

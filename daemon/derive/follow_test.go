@@ -46,9 +46,8 @@ func TestFollow(t *testing.T) {
 		for range 3 * toolsFollowed {
 			f.read("near", []string{"t"})
 		}
-		if s := f.sessions["near"]; len(s.tools) != toolsFollowed || len(s.waiting) > 0 {
-			t.Errorf("%d tools are remembered, %d waited for", len(s.tools), len(s.waiting))
-		}
+		s := f.sessions["near"]
+		kit.Check(t, len(s.tools) == toolsFollowed && len(s.waiting) == 0, "%d tools are remembered, %d waited for", len(s.tools), len(s.waiting))
 		f.forget("near")
 		kit.Check(t, len(f.sessions) == 0, "%d sessions are left", len(f.sessions))
 	})

@@ -81,9 +81,7 @@ func (h *harness) open() *projection.DB {
 	h.t.Helper()
 	projections := kit.Try(projection.Open(h.t.Context(), state.Options{Path: h.statePath, Fault: h.fault})).Must(h.t)
 	h.db, h.projections = projections.State, projections
-	h.stop = sync.OnceFunc(func() {
-		kit.Should(h.t, projections.State.Close())
-	})
+	h.stop = sync.OnceFunc(func() { kit.Should(h.t, projections.State.Close()) })
 	h.t.Cleanup(h.stop)
 	return projections
 }

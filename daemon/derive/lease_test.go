@@ -106,7 +106,6 @@ func TestForgetEndsLeases(t *testing.T) {
 	n.add(t, "s", "a")
 	_, receipt := n.lent("s")
 	n.forget("s")
-	if _, known := n.confirm(t.Context(), receipt); known || len(n.sessions)+len(n.leases)+len(n.unsaved) > 0 {
-		t.Errorf("%d sessions, %d leases are left", len(n.sessions), len(n.leases))
-	}
+	_, known := n.confirm(t.Context(), receipt)
+	kit.Check(t, !known && len(n.sessions)+len(n.leases)+len(n.unsaved) == 0, "%d sessions, %d leases are left", len(n.sessions), len(n.leases))
 }

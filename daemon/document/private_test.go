@@ -29,9 +29,8 @@ func TestPrivateFiles(t *testing.T) {
 		for _, path := range []string{name, "innocent.md"} {
 			for _, by := range []string{byUser, byMCP, byViewer} {
 				err := h.link(t.Context(), linkRequest{session: sessionA, path: path, by: by, private: by != byUser, line: -1, id: "w"})
-				if r, ok := errors.AsType[*refusedError](err); !ok || !strings.Contains(r.Message, "keys or passwords") {
-					t.Errorf("%s, which is %s, is linked for %s: %v", path, name, by, err)
-				}
+				r, ok := errors.AsType[*refusedError](err)
+				kit.Check(t, ok && strings.Contains(r.Message, "keys or passwords"), "%s, which is %s, is linked for %s: %v", path, name, by, err)
 			}
 		}
 		kit.Must(t, os.Remove(filepath.Join(h.cwd, "innocent.md")))
@@ -63,9 +62,8 @@ func TestPrivateFileInADocumentsPlace(t *testing.T) {
 		t.Skip(err)
 	}
 	h.check("doc.md")
-	if p := h.check("doc.md"); p.Version != 1 || !strings.Contains(p.problem, "keys or passwords") {
-		t.Errorf("version %d, %q", p.Version, p.problem)
-	}
+	p := h.check("doc.md")
+	kit.Check(t, p.Version == 1 && strings.Contains(p.problem, "keys or passwords"), "version %d, %q", p.Version, p.problem)
 	if c, err := h.Guard.Open(h.cwd, "doc.md", nil); err == nil {
 		text, _ := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
 		t.Errorf("it is sent: %q", text)

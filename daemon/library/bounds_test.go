@@ -41,9 +41,8 @@ func TestWorstLinesOnDisk(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				kit.Require(t, err == nil, "%s: %v", what, err)
 				out, err := json.Marshal(got)
-				if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 8*size || len(out) > 1<<20 {
-					t.Errorf("%s: %d MiB allocated, %d bytes shown (%v)", what, took>>20, len(out), err)
-				}
+				took := after.TotalAlloc - before.TotalAlloc
+				kit.Check(t, err == nil && took <= 8*size && len(out) <= 1<<20, "%s: %d MiB allocated, %d bytes shown (%v)", what, took>>20, len(out), err)
 			}
 		})
 	}

@@ -48,9 +48,8 @@ func TestNumbersOfDisk(t *testing.T) {
 		shown, err := r.Show(t.Context(), session, View{Messages: 9})
 		g := got(shown.Item)
 		kit.Check(t, err == nil && g == want, "shown: %s, %v, want %s", g, err, want)
-		if n := len(shown.Last); n == 0 || shown.Last[n-1].Line != shown.Lines-1 {
-			t.Errorf("the last messages are %+v of %d lines", shown.Last, shown.Lines)
-		}
+		n := len(shown.Last)
+		kit.Check(t, n != 0 && shown.Last[n-1].Line == shown.Lines-1, "the last messages are %+v of %d lines", shown.Last, shown.Lines)
 	}
 }
 
@@ -92,9 +91,7 @@ func TestWorktreeOfDisk(t *testing.T) {
 	r.Server = nil
 	r.write("-p/"+one+".jsonl", strings.Replace(prompt("x"), "/home/kim/shop", "/home/kim/shop/.claude/worktrees/a/sub", 1), 0)
 	r.write("-q/"+two+".jsonl", strings.Replace(prompt("x"), "/home/kim/shop", "/home/kim/beside/sub", 1), 0)
-	r.Repository = func(cwd string) string {
-		return map[string]string{"/home/kim/beside/sub": "/home/kim/shop"}[cwd]
-	}
+	r.Repository = func(cwd string) string { return map[string]string{"/home/kim/beside/sub": "/home/kim/shop"}[cwd] }
 	items, _, err := r.List(t.Context(), Filter{Limit: 9, Project: "shop"})
 	kit.Check(t, err == nil && len(items) == 2 && items[0].Project == "shop" && items[1].Project == "shop",
 		"%+v, %v", items, err)

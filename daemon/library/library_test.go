@@ -114,9 +114,8 @@ func TestFind(t *testing.T) {
 		"11112": two, one: one, one + "x": one + "x", "1111": CodeAmbiguous, one[:20]: CodeAmbiguous, "111": control.CodeUsage, "": control.CodeUsage, "9999": control.CodeNoSession,
 	} {
 		f, err := r.Find(t.Context(), prefix)
-		if got := f.Session; err != nil && !remote.Is(err, want) || err == nil && got != want {
-			t.Errorf("%q: %q, %v, want %s", prefix, got, err, want)
-		}
+		got := f.Session
+		kit.Check(t, (err == nil || remote.Is(err, want)) && (err != nil || got == want), "%q: %q, %v, want %s", prefix, got, err, want)
 	}
 	r.fakeServer.down = true
 	f, err := r.Find(t.Context(), "1111")

@@ -234,9 +234,7 @@ func (m *modelMachine) exchange() {
 }
 
 // lose removes the state.
-func (m *modelMachine) lose() {
-	m.stopped(func() { must(os.RemoveAll(m.cfg.StateDir)) })
-}
+func (m *modelMachine) lose() { m.stopped(func() { must(os.RemoveAll(m.cfg.StateDir)) }) }
 
 // cloneTo makes other a copy of this machine: its state and, with home, its transcripts. The state then knows the
 // transcripts where they are on the other machine, as if both had the same paths.

@@ -330,9 +330,7 @@ func (s *modelServer) restore(n int, renew bool) {
 }
 
 // swap exchanges the database for another one that is kept: two databases behind one address.
-func (s *modelServer) swap(n int) {
-	s.exchanged(func() { s.now, s.kept[n] = s.kept[n], s.now })
-}
+func (s *modelServer) swap(n int) { s.exchanged(func() { s.now, s.kept[n] = s.kept[n], s.now }) }
 
 func copyFile(to, from string) {
 	data, err := os.ReadFile(from)

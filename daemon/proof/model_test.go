@@ -129,9 +129,7 @@ func init() { // they use the other deeds
 		})
 	deeds["machine forgets"] = forgetting(
 		func(_ *history, m *modelMachine) { m.snapshot() },
-		func(_ *history, m *modelMachine, r *rapid.T) {
-			m.restore(len(m.kept)-1, rapid.Bool().Draw(r, "home"))
-		})
+		func(_ *history, m *modelMachine, r *rapid.T) { m.restore(len(m.kept)-1, rapid.Bool().Draw(r, "home")) })
 }
 
 // TestMain lets more histories run at once than there are processors: they wait most of the time.

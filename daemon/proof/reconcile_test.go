@@ -42,7 +42,6 @@ func TestNewestRefusalCounts(t *testing.T) {
 	r.OutOfStep("dest", protocol.Refusal{Code: protocol.CodeWriterReplaced})
 	r.OutOfStep("dest", protocol.Refusal{Code: protocol.CodeOtherBytes, Stream: 7})
 	r.again(t.Context(), "dest", protocol.Refusal{Code: protocol.CodeStoreBehind}, errors.New("no answer"))
-	if got := r.servers["dest"].Code; got != protocol.CodeWriterReplaced || !r.streams["dest"][7] {
-		t.Errorf("to be compared: %q, streams %v", got, r.streams)
-	}
+	got := r.servers["dest"].Code
+	kit.Check(t, got == protocol.CodeWriterReplaced && r.streams["dest"][7], "to be compared: %q, streams %v", got, r.streams)
 }

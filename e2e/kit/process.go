@@ -78,9 +78,7 @@ func Launch(t testing.TB, cmd *exec.Cmd) *Process {
 // StopAfter stops the process at the end of t.
 func (p *Process) StopAfter(t testing.TB) {
 	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
+		Should(t, p.Stop())
 		p.showIfFailed(t)
 	})
 }
@@ -138,9 +136,7 @@ func (p *Process) Stop() error {
 // MustStop is Stop for a test, which fails on its error.
 func (p *Process) MustStop(t testing.TB) {
 	t.Helper()
-	if err := p.Stop(); err != nil {
-		t.Error(err)
-	}
+	Should(t, p.Stop())
 }
 
 // Pause freezes the process; Resume lets it go on.

@@ -18,8 +18,6 @@ func TestSettings(t *testing.T) {
 	if got := SettingWords("stores", "a", "b"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Error(got)
 	}
-	defer func() {
-		Check(t, recover() != nil, "an unknown part is taken")
-	}()
+	defer func() { Check(t, recover() != nil, "an unknown part is taken") }()
 	SettingWords("parts", "a")
 }

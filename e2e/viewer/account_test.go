@@ -20,9 +20,8 @@ func TestLogin(t *testing.T) {
 	wanted := "/sessions/" + taleID
 	b.open(wanted)
 	b.reads("h1", "Log in")
-	if text := b.text("body"); strings.Contains(text, talePrompt) || strings.Contains(text, taleTitle) {
-		t.Errorf("before the login something is shown: %s", brief(text))
-	}
+	text := b.text("body")
+	kit.Check(t, !strings.Contains(text, talePrompt) && !strings.Contains(text, taleTitle), "before the login something is shown: %s", brief(text))
 	b.wait("the key has the focus", `document.activeElement.id === "key"`)
 	b.fill("#key", "not-a-key")
 	b.wait("the key is refused", `document.querySelector("[role=alert]")?.innerText.includes("not a valid key")`)

@@ -112,9 +112,7 @@ func picture(kind string, data []byte) object {
 func (s *script) say(text string) { s.answer(int64(120+len(text)/3), words(text)) }
 
 // call names the next tool call.
-func (s *script) call() string {
-	return fmt.Sprintf("toolu_%s%s%04d", s.id[:8], s.agent, s.records)
-}
+func (s *script) call() string { return fmt.Sprintf("toolu_%s%s%04d", s.id[:8], s.agent, s.records) }
 
 // tool is a call and its result, outcome what the program itself keeps of it.
 func (s *script) tool(name string, input object, result any, outcome any, took time.Duration) {
