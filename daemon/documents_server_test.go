@@ -130,9 +130,7 @@ func (s *documentServer) documents(w http.ResponseWriter, r *http.Request) {
 
 // told copies the events of a session.
 func (s *documentServer) told(session string) []documentEvent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.events[session])
+	return kit.Under(&s.mu, func() []documentEvent { return slices.Clone(s.events[session]) })
 }
 
 // latest is the newest event about a document, by version; ok is false when there is none.

@@ -91,9 +91,7 @@ func TestDocumentsLater(t *testing.T) {
 	w.unlink(sessionA, "was.md")
 	w.sync()
 	kit.Equal(t, "events were sent to a server that takes none", len(s.told(sessionA)), 0)
-	s.mu.Lock()
-	s.accepts = "documents, blobs"
-	s.mu.Unlock()
+	kit.Locked(&s.mu, func() { s.accepts = "documents, blobs" })
 	w.write(main, records(cwd, 3, 4))
 	w.until("it is told", func() bool { got, _ := s.content(sessionA, "spec.md"); return got == "# Spec\n" })
 }

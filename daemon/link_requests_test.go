@@ -9,9 +9,9 @@ import (
 
 // request puts a link request into a server, which then waits for the answer.
 func (s *documentServer) request(id, session, path string, link bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests = append(s.requests, map[string]any{"id": id, "session_id": session, "path": path, "link": link})
+	kit.Locked(&s.mu, func() {
+		s.requests = append(s.requests, map[string]any{"id": id, "session_id": session, "path": path, "link": link})
+	})
 }
 
 // answered is the event that answers a link request.

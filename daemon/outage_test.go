@@ -123,9 +123,7 @@ func TestDayWithoutServer(t *testing.T) {
 		for n := range 24 * 6 {
 			hour := n / 6
 			o.net.down.Store(hour%3 == 0)
-			o.server.mu.Lock()
-			o.server.status = []int{http.StatusServiceUnavailable, http.StatusBadGateway}[hour%2]
-			o.server.mu.Unlock()
+			kit.Locked(&o.server.mu, func() { o.server.status = []int{http.StatusServiceUnavailable, http.StatusBadGateway}[hour%2] })
 			for id := tail.FileID(1); id <= 3; id++ {
 				o.write(id, n)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 )
@@ -64,11 +65,7 @@ func newMemServer() *memServer {
 }
 
 // with does something while nothing is served.
-func (s *memServer) with(do func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do()
-}
+func (s *memServer) with(do func()) { kit.Locked(&s.mu, do) }
 
 func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.asked != nil && (strings.HasSuffix(r.URL.Path, "/digest") || r.URL.Path == "/api/digests") {

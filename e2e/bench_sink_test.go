@@ -39,9 +39,9 @@ type sheet struct {
 }
 
 func (s *sheet) add(promise, what, figure, limit string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rows = append(s.rows, fmt.Sprintf("| %-2s | %-58s | %-28s | %-20s |", promise, what, figure, limit))
+	kit.Locked(&s.mu, func() {
+		s.rows = append(s.rows, fmt.Sprintf("| %-2s | %-58s | %-28s | %-20s |", promise, what, figure, limit))
+	})
 }
 
 func (s *sheet) print() {

@@ -97,10 +97,7 @@ func TestPoison(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 42, 5)
 		w.gate.set(onPost(func(r *http.Request) *verdict {
-			if bytes.Contains(plainBody(t, r), []byte("POISON")) {
-				return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
-			}
-			return nil
+			return kit.If(bytes.Contains(plainBody(t, r), []byte("POISON")), &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}, nil)
 		}))
 		w.d.Pause() // so that all lines come in one batch
 		w.add(path, c.even(30, 1500))
@@ -163,12 +160,7 @@ func TestAnswersLost(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 44, 5)
 		var n atomic.Int64
-		w.gate.set(onPost(func(*http.Request) *verdict {
-			if n.Add(1)%2 == 1 {
-				return &verdict{lose: true}
-			}
-			return nil
-		}))
+		w.gate.set(onPost(func(*http.Request) *verdict { return kit.If(n.Add(1)%2 == 1, &verdict{lose: true}, nil) }))
 		for range 4 {
 			w.addAndSync(path, c.even(10, 1500))
 		}
@@ -244,10 +236,7 @@ func TestRefusedAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 62, 5)
 		w.gate.set(onPost(func(r *http.Request) *verdict {
-			if bytes.Contains(plainBody(t, r), []byte("POISON")) {
-				return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
-			}
-			return nil
+			return kit.If(bytes.Contains(plainBody(t, r), []byte("POISON")), &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}, nil)
 		}))
 		w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
 		w.until("status shows the refusal", func(s status) bool {

@@ -170,9 +170,7 @@ func newTakenPort(t *testing.T, first http.Handler) *takenPort {
 
 // give has another program listen: the connections of the one before end.
 func (p *takenPort) give(h http.Handler) {
-	p.mu.Lock()
-	p.handler = h
-	p.mu.Unlock()
+	kit.Locked(&p.mu, func() { p.handler = h })
 	p.CloseClientConnections()
 }
 

@@ -173,10 +173,7 @@ func TestDeadLetterIsNotEqual(t *testing.T) {
 	w, c, path := aloneShipped(t, 2120, 5)
 	var repaired atomic.Bool
 	w.gate.set(onPost(func(r *http.Request) *verdict {
-		if !repaired.Load() && bytes.Contains(plainBody(t, r), []byte("POISON")) {
-			return &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}
-		}
-		return nil
+		return kit.If(!repaired.Load() && bytes.Contains(plainBody(t, r), []byte("POISON")), &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}, nil)
 	}))
 	w.d.Pause() // so that all lines come in one batch
 	w.add(path, c.even(3, 900))

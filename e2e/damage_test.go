@@ -175,9 +175,7 @@ func TestDamagedInUse(t *testing.T) {
 				how, told := d.round(damage.do)
 				out.Runs++
 				out.Hear(told)
-				mu.Lock()
-				ends[how]++
-				mu.Unlock()
+				kit.Locked(&mu, func() { ends[how]++ })
 				if t.Failed() {
 					return
 				}

@@ -50,11 +50,7 @@ func newGate(t testing.TB, backend http.Handler) *gate {
 }
 
 // set changes the fault; nil removes it.
-func (g *gate) set(f fault) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.fault = f
-}
+func (g *gate) set(f fault) { kit.Locked(&g.mu, func() { g.fault = f }) }
 
 // counts returns the POSTs that came in, those that were passed on, and the bytes of their bodies.
 func (g *gate) counts() (posts, passed int, bytes int64) {
@@ -64,11 +60,7 @@ func (g *gate) counts() (posts, passed int, bytes int64) {
 }
 
 // onAnswer sets what is called after each answer of the backend to a POST.
-func (g *gate) onAnswer(f func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.answered = f
-}
+func (g *gate) onAnswer(f func()) { kit.Locked(&g.mu, func() { g.answered = f }) }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -92,9 +84,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		recorder := httptest.NewRecorder()
 		backend.ServeHTTP(recorder, r)
 		if r.Method == http.MethodPost {
-			g.mu.Lock()
-			g.passed++
-			g.mu.Unlock()
+			kit.Locked(&g.mu, func() { g.passed++ })
 		}
 		if v == nil {
 			answer(w, recorder.Code, recorder.Header(), recorder.Body.Bytes())

@@ -127,10 +127,7 @@ func TestRedirects(t *testing.T) {
 	r.troubled(StateRefused, KindRedirect)
 	kit.Check(t, len(stolen) <= 0, "another server got the key %q", stolen)
 	r.set(func(q *seen) *canned {
-		if q.number%2 == 0 {
-			return status(307, "Location", "/base/api/conversations")
-		}
-		return nil
+		return kit.If(q.number%2 == 0, status(307, "Location", "/base/api/conversations"), nil)
 	})
 	r.drainer.Retry(false)
 	r.drained()
@@ -165,12 +162,7 @@ func TestOneStreamRefused(t *testing.T) {
 	for _, answer := range []*canned{status(500), status(403)} {
 		t.Run(fmt.Sprint(answer.status), func(t *testing.T) {
 			r := newRig(t)
-			r.set(func(q *seen) *canned {
-				if q.session == "session-1" {
-					return answer
-				}
-				return nil
-			})
+			r.set(func(q *seen) *canned { return kit.If(q.session == "session-1", answer, nil) })
 			for id := uint64(1); id <= 10; id++ {
 				r.queue.add(conversation(id), rowsOf(0, 20, 5)...)
 			}

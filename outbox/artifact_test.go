@@ -41,9 +41,7 @@ func newShelf(t testing.TB) (*rig, *shelf) {
 }
 
 func (s *shelf) set(answer func(what string, body []byte) *canned) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
+	kit.Locked(&s.mu, func() { s.answer = answer })
 }
 
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -131,9 +129,7 @@ func (s *shelf) take(out *strings.Builder, r *http.Request, place, hash, step st
 
 func (s *shelf) has(items ...string) {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kit.Equal(s.t, "the server", s.items, items)
+	kit.Equal(s.t, "the server", kit.Under(&s.mu, func() []string { return slices.Clone(s.items) }), items)
 }
 
 // count returns how many requests began with what.
@@ -332,10 +328,7 @@ func TestPoisonedItemIsBuriedAlone(t *testing.T) {
 		r.queue.learned.Accepts = Kinds(0).With(Documents)
 		r.queue.learned.Config = r.drainer.dest.fingerprint()
 		s.set(func(_ string, body []byte) *canned {
-			if bytes.Contains(body, []byte("poison")) {
-				return &canned{status: status, body: `{"error":"no"}`}
-			}
-			return nil
+			return kit.If(bytes.Contains(body, []byte("poison")), &canned{status: status, body: `{"error":"no"}`}, nil)
 		})
 		p := NewPacker()
 		r.queue.add(conversation(1), p.Documents(itemsOf(`{"n":0}`, `{"n":1}`, `{"n":"poison,{"}`, `{"n":3}`, `{"n":"poison, and no small one"}`)), rowsOf(0, 1, 1)[0])

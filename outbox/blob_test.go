@@ -60,10 +60,7 @@ func TestBlobs(t *testing.T) {
 func TestBlobThatIsThereIsOnlyNamed(t *testing.T) {
 	r, s, _ := newUploads(t)
 	s.set(func(what string, _ []byte) *canned {
-		if what == "POST blob start" {
-			return &canned{status: 200, body: `{"offset":9,"complete":true}`}
-		}
-		return &canned{status: 200, body: `{"success":true}`}
+		return kit.If(what == "POST blob start", &canned{status: 200, body: `{"offset":9,"complete":true}`}, &canned{status: 200, body: `{"success":true}`})
 	})
 	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
 	r.start()
@@ -200,10 +197,7 @@ func TestBlobGivesUp(t *testing.T) {
 			r, s, disk := newUploads(t)
 			disk.put("/disk/large", large)
 			s.set(func(what string, _ []byte) *canned {
-				if strings.HasPrefix(what, test.step) {
-					return &test.trouble
-				}
-				return nil
+				return kit.If(strings.HasPrefix(what, test.step), &test.trouble, nil)
 			})
 			r.queue.add(conversation(1), NewPacker().Blob(refOf("large", large), nil))
 			r.start()
@@ -308,18 +302,11 @@ func TestBlobChanged(t *testing.T) {
 func TestBlobWaitsForKey(t *testing.T) {
 	r, s, _ := newUploads(t)
 	refuse := true
-	s.set(func(string, []byte) *canned {
-		if refuse {
-			return &canned{status: 401}
-		}
-		return nil
-	})
+	s.set(func(string, []byte) *canned { return kit.If(refuse, &canned{status: 401}, nil) })
 	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
 	r.start()
 	r.troubled(StateRefused, KindRefusedKey)
-	s.mu.Lock()
-	refuse = false
-	s.mu.Unlock()
+	kit.Locked(&s.mu, func() { refuse = false })
 	r.drainer.Retry(true)
 	r.drained()
 	s.wants("x", []byte("x"))
@@ -331,10 +318,7 @@ func TestBlobOfForgottenSession(t *testing.T) {
 		var forgot []uint64
 		r.owner.forgotten = func(stream uint64) { forgot = append(forgot, stream) }
 		s.set(func(what string, _ []byte) *canned {
-			if what == step {
-				return &canned{status: 200, body: `{"success":true,"forgotten":true}`}
-			}
-			return nil
+			return kit.If(what == step, &canned{status: 200, body: `{"success":true,"forgotten":true}`}, nil)
 		})
 		r.queue.add(conversation(7), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
 		r.start()

@@ -24,9 +24,7 @@ func TestOrderAndConcurrency(t *testing.T) {
 			most = max(most, busy)
 			mu.Unlock()
 			pass(10 * time.Millisecond)
-			mu.Lock()
-			busy--
-			mu.Unlock()
+			kit.Locked(&mu, func() { busy-- })
 			return nil
 		})
 		for id := uint64(1); id <= 9; id++ {
@@ -91,21 +89,14 @@ func TestSettleFails(t *testing.T) {
 		took(r)
 		full := errors.New("no space left on device")
 		fail := true
-		r.queue.settle = func() error {
-			if fail {
-				return full
-			}
-			return nil
-		}
+		r.queue.settle = func() error { return kit.If[error](fail, full, nil) }
 		r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
 		r.start()
 		pass(time.Hour)
 		if n := r.count(); n != 3 || r.queue.waiting() != 3 {
 			t.Errorf("%d requests, %d rows wait", n, r.queue.waiting())
 		}
-		r.queue.mu.Lock()
-		fail = false
-		r.queue.mu.Unlock()
+		kit.Locked(&r.queue.mu, func() { fail = false })
 		pass(2 * time.Minute)
 		synctest.Wait()
 		if sum := r.queue.total(); sum.Entries != 300 || r.queue.waiting() != 0 {

@@ -75,12 +75,7 @@ func TestOutOfStep(t *testing.T) {
 	count.Store(4)
 	var behind atomic.Bool
 	behind.Store(true)
-	ledgered(r, "s1", &count, func(*seen) string {
-		if behind.Load() {
-			return protocol.CodeStoreBehind
-		}
-		return ""
-	})
+	ledgered(r, "s1", &count, func(*seen) string { return kit.If(behind.Load(), protocol.CodeStoreBehind, "") })
 	refusals := make(chan protocol.Refusal, 10)
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
@@ -120,10 +115,7 @@ func TestStreamOutOfStep(t *testing.T) {
 	var count atomic.Int64
 	var repaired atomic.Bool
 	ledgered(r, "s1", &count, func(q *seen) string {
-		if q.session == "session-1" && !repaired.Load() {
-			return protocol.CodeOtherBytes
-		}
-		return ""
+		return kit.If(q.session == "session-1" && !repaired.Load(), protocol.CodeOtherBytes, "")
 	})
 	refusals := make(chan protocol.Refusal, 10)
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
@@ -180,12 +172,7 @@ func TestComparedWhenQuiet(t *testing.T) {
 	took(r)
 	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 1, Writer: "run"}
 	var count atomic.Int64
-	ledgered(r, "s1", &count, func(q *seen) string {
-		if q.session == "session-2" {
-			return protocol.CodeOtherStore
-		}
-		return ""
-	})
+	ledgered(r, "s1", &count, func(q *seen) string { return kit.If(q.session == "session-2", protocol.CodeOtherStore, "") })
 	answer, held := make(chan struct{}), make(chan struct{})
 	r.hold = func(q *seen) {
 		if q.session == "session-1" {

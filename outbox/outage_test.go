@@ -124,12 +124,7 @@ func TestGreetingsFailForEver(t *testing.T) {
 			took(r)
 			r.queue.learned.Extension, r.announce = speaks, speaks
 			r.ail(503)
-			r.set(func(q *seen) *canned {
-				if q.number == 1 {
-					return status(503)
-				}
-				return nil
-			})
+			r.set(func(q *seen) *canned { return kit.If(q.number == 1, status(503), nil) })
 			r.queue.add(conversation(1), rowsOf(0, 5, 5)...)
 			r.start()
 			pass(4*5*time.Second + time.Millisecond)

@@ -99,12 +99,7 @@ func TestExtensionServer(t *testing.T) {
 func TestCompressionRefused(t *testing.T) {
 	r := newRig(t)
 	took(r)
-	r.set(func(q *seen) *canned {
-		if q.encoding != "" {
-			return status(415)
-		}
-		return nil
-	})
+	r.set(func(q *seen) *canned { return kit.If(q.encoding != "", status(415), nil) })
 	r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
 	r.start()
 	r.drained()
@@ -122,9 +117,7 @@ func TestAnnouncedLater(t *testing.T) {
 	r.queue.add(conversation(1), mixed()...)
 	r.start()
 	r.drained()
-	r.mu.Lock()
-	r.announce = true
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.announce = true })
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
 	sum := receive(t, told)
 	kit.Check(t, sum.Withheld == 1 && sum.Plain, "told when %+v was recorded", sum)
@@ -132,9 +125,7 @@ func TestAnnouncedLater(t *testing.T) {
 	kit.Check(t, l.Extension && l.Zstd, "told when %+v was remembered", l)
 	kit.Equal(t, "protocol", r.drainer.Health().Protocol, "ccship")
 	// And back: what it does not announce it is not sent.
-	r.mu.Lock()
-	r.announce = false
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.announce = false })
 	r.add(conversation(3), rowsOf(0, 1, 1)...)
 	r.drained()
 	r.until("it is plain again", func() bool { return r.drainer.Health().Protocol == "plain" && !r.queue.remembered().Extension })
@@ -158,9 +149,7 @@ func TestAnnouncedWhileInFlight(t *testing.T) {
 	r.queue.add(conversation(1), mixed()...)
 	r.start()
 	r.until("it is in flight", func() bool { return r.count() == 1 })
-	r.mu.Lock()
-	r.announce = true
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.announce = true })
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
 	kit.Equal(t, "withheld too early", receive(t, told).Withheld, 0)
 	close(slow)
@@ -177,9 +166,7 @@ func TestProbe(t *testing.T) {
 	r.until("it was asked", func() bool { return r.probed() > 0 })
 	h := r.drainer.Health()
 	kit.Check(t, r.count() == 0 && h.Protocol == "unknown" && h.State == StateUnknown && r.queue.waiting() == 2, "%d requests, health %+v", r.count(), h)
-	r.mu.Lock()
-	r.announce = true
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.announce = true })
 	r.drainer.Retry(false)
 	r.drained()
 	r.holds("session-9", 0, 1, 2)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -132,9 +133,7 @@ func (q *memQueue) SettleLater(_ context.Context, settlements []Settlement, now 
 
 // queued counts the batches of a stream, without blobs.
 func (q *memQueue) queued(stream uint64) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.rows[laneKey{id: stream}])
+	return kit.Under(&q.mu, func() int { return len(q.rows[laneKey{id: stream}]) })
 }
 
 func (q *memQueue) Learned(context.Context, string) (Learned, error) {
@@ -216,8 +215,4 @@ func rowsOf(from, to, each int) (rows []Batch) {
 }
 
 // committed counts transactions.
-func (q *memQueue) committed() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.commits
-}
+func (q *memQueue) committed() int { return kit.Under(&q.mu, func() int { return q.commits }) }

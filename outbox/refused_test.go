@@ -157,10 +157,7 @@ func TestRefusedStreamDelaysNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)
 		r.set(func(q *seen) *canned {
-			if q.session != "session-11" {
-				return &canned{status: 400, body: `{"error":{"code":"bad_request","message":"session_id has control characters"}}`}
-			}
-			return nil
+			return kit.If(q.session != "session-11", &canned{status: 400, body: `{"error":{"code":"bad_request","message":"session_id has control characters"}}`}, nil)
 		})
 		for id := uint64(1); id <= 10; id++ {
 			r.queue.add(conversation(id), rowsOf(0, 1, 1)...)
@@ -192,15 +189,8 @@ func TestForeignAnswers(t *testing.T) {
 			r.queue.add(conversation(9), rowsOf(0, 50, 50)...)
 			r.start()
 			r.drained()
-			r.mu.Lock()
-			r.announce = false
-			r.mu.Unlock()
-			r.set(func(q *seen) *canned {
-				if q.session == "session-1" {
-					return answer
-				}
-				return &canned{status: 503}
-			})
+			kit.Locked(&r.mu, func() { r.announce = false })
+			r.set(func(q *seen) *canned { return kit.If(q.session == "session-1", answer, &canned{status: 503}) })
 			for line := range 5 {
 				r.add(conversation(1), rowsOf(line, line+1, 1)...)
 				before := r.count()
@@ -210,9 +200,7 @@ func TestForeignAnswers(t *testing.T) {
 			if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 5 {
 				t.Errorf("dead %d, %d rows wait", len(sum.Dead), r.queue.waiting())
 			}
-			r.mu.Lock()
-			r.announce = true
-			r.mu.Unlock()
+			kit.Locked(&r.mu, func() { r.announce = true })
 			r.set(nil)
 			r.drainer.Retry(false)
 			r.drained()
@@ -267,12 +255,7 @@ func TestTooLarge(t *testing.T) {
 		r := newRig(t)
 		took(r)
 		const most = 1500
-		ladder := func(q *seen) *canned {
-			if len(q.body) > most {
-				return status(413)
-			}
-			return nil
-		}
+		ladder := func(q *seen) *canned { return kit.If(len(q.body) > most, status(413), nil) }
 		r.set(ladder)
 		r.queue.add(conversation(1), rowsOf(0, 100, each)...)
 		r.start()
@@ -302,12 +285,7 @@ func TestTooLarge(t *testing.T) {
 func TestOneEntryTooLarge(t *testing.T) {
 	r := newRig(t)
 	took(r)
-	r.set(func(q *seen) *canned {
-		if len(q.body) > 3000 {
-			return status(413)
-		}
-		return nil
-	})
+	r.set(func(q *seen) *canned { return kit.If(len(q.body) > 3000, status(413), nil) })
 	big := batchOf(Objects, 5, entry(5, strings.Repeat("x", 5000)))
 	r.queue.add(conversation(1), append(append(rowsOf(0, 5, 5), big), rowsOf(6, 10, 4)...)...)
 	r.start()

@@ -163,18 +163,10 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
 
-func (p *pipes) setDown(down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = down
-}
+func (p *pipes) setDown(down bool) { kit.Locked(&p.mu, func() { p.down = down }) }
 
 // dialled is how often a client dialled.
-func (p *pipes) dialled() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.dials
-}
+func (p *pipes) dialled() int { return kit.Under(&p.mu, func() int { return p.dials }) }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	p.mu.Lock()
@@ -228,9 +220,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	return kit.Under(&l.mu, func() string { return l.b.String() })
 }
 
 // receive takes from a channel, but does not wait for ever.

@@ -73,18 +73,10 @@ func newServer(t testing.TB) *server {
 }
 
 // ail has greetings answered with a status; 0: as by a server that is well.
-func (s *server) ail(status int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.health = status
-}
+func (s *server) ail(status int) { kit.Locked(&s.mu, func() { s.health = status }) }
 
 // set changes the answer; nil: take everything.
-func (s *server) set(answer func(*seen) *canned) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
-}
+func (s *server) set(answer func(*seen) *canned) { kit.Locked(&s.mu, func() { s.answer = answer }) }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
@@ -126,11 +118,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // accepts changes what it announces next to lines.
-func (s *server) accepts(kinds string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.accept = kinds
-}
+func (s *server) accepts(kinds string) { kit.Locked(&s.mu, func() { s.accept = kinds }) }
 
 // introduce says what the server speaks.
 func (s *server) introduce(w http.ResponseWriter) {
@@ -239,24 +227,16 @@ func decode(encoding string, raw []byte) ([]byte, error) {
 }
 
 // count returns how many POSTs there were.
-func (s *server) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.posts)
-}
+func (s *server) count() int { return kit.Under(&s.mu, func() int { return len(s.posts) }) }
 
 func (s *server) last() *seen {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.posts[len(s.posts)-1]
+	return kit.Under(&s.mu, func() *seen { return s.posts[len(s.posts)-1] })
 }
 
 // holds checks that a session has exactly these lines, and got them in ascending order.
 func (s *server) holds(session string, want ...int64) {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kit.Equal(s.t, session+" has lines", s.order[session], want)
+	kit.Equal(s.t, session+" has lines", kit.Under(&s.mu, func() []int64 { return slices.Clone(s.order[session]) }), want)
 }
 
 // numbers is from, from+1, … to-1, without those in not.
@@ -270,22 +250,14 @@ func numbers(from, to int64, not ...int64) (out []int64) {
 }
 
 // probed returns how often it was asked what it speaks.
-func (s *server) probed() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.probes
-}
+func (s *server) probed() int { return kit.Under(&s.mu, func() int { return s.probes }) }
 
 // all returns the POSTs so far.
 func (s *server) all() []*seen {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.posts)
+	return kit.Under(&s.mu, func() []*seen { return slices.Clone(s.posts) })
 }
 
 // stored returns what a session has.
 func (s *server) stored(session string) map[int64]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.lines[session])
+	return kit.Under(&s.mu, func() map[int64]string { return maps.Clone(s.lines[session]) })
 }

@@ -72,12 +72,7 @@ func TestNothingAcceptedForDays(t *testing.T) {
 				r.queue.learned.Accepts, r.accept = Kinds(0).With(Documents), acceptsAll
 				var items atomic.Int64
 				r.beside = func(w http.ResponseWriter, _ *http.Request) { items.Add(1); w.WriteHeader(http.StatusBadRequest) }
-				r.set(func(q *seen) *canned {
-					if q.session == "session-1" {
-						return status(400)
-					}
-					return nil
-				})
+				r.set(func(q *seen) *canned { return kit.If(q.session == "session-1", status(400), nil) })
 				r.queue.add(conversation(1), rows...)
 				r.start()
 				pass(72 * time.Hour)

@@ -76,12 +76,7 @@ func TestPersistedWritesChangesOnly(t *testing.T) {
 func TestPersistedKeepsOldValueAfterFailure(t *testing.T) {
 	full := errors.New("disk full")
 	failing := false
-	db := open(t, Options{Fault: func(step string) error {
-		if failing && step == "put meta" {
-			return full
-		}
-		return nil
-	}})
+	db := open(t, Options{Fault: func(step string) error { return kit.If[error](failing && step == "put meta", full, nil) }})
 	p := loadCounts(t, db)
 	kit.Must(t, p.Change(t.Context(), with("a", 1)))
 	failing = true

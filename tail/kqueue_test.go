@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // happening is a change on disk, and the events that come of it on macOS, in their order. A kqueue reports of a folder
@@ -118,10 +120,7 @@ func TestKqueueDescriptors(t *testing.T) {
 	few.Store(true)
 	w.prep = func(t *Tailer) {
 		t.faults.watch = func(path string) error {
-			if few.Load() && path != "" && path != w.root {
-				return fmt.Errorf("%q: %w", path+"/s1.jsonl", none)
-			}
-			return nil
+			return kit.If[error](few.Load() && path != "" && path != w.root, fmt.Errorf("%q: %w", path+"/s1.jsonl", none), nil)
 		}
 	}
 	for i := range 5 {

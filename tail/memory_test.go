@@ -183,9 +183,7 @@ func (k *kept) apply(c *Chunk) {
 }
 
 func (m *memory) HasSpace(live bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return !m.noSpace[0] && (live || !m.noSpace[1])
+	return kit.Under(&m.mu, func() bool { return !m.noSpace[0] && (live || !m.noSpace[1]) })
 }
 
 func (m *memory) Load(context.Context) ([]Tracked, error) {
@@ -267,11 +265,7 @@ func (m *memory) named(name string) []kept {
 }
 
 // do changes how the memory behaves.
-func (m *memory) do(change func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	change()
-}
+func (m *memory) do(change func()) { kit.Locked(&m.mu, change) }
 
 // dots is a file's content as the memory replays it: lines beyond the cap as dots.
 func dots(content []byte, limit int) []byte {

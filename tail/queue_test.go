@@ -18,12 +18,7 @@ import (
 func TestLater(t *testing.T) {
 	w := newWorld(t)
 	later := true
-	w.mem.answer = func(c *Chunk) Result {
-		if later && c.File.Name == "a" {
-			return Result{Err: ErrLater}
-		}
-		return Result{}
-	}
+	w.mem.answer = func(c *Chunk) Result { return kit.If(later && c.File.Name == "a", Result{Err: ErrLater}, Result{}) }
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.follow("p/b.jsonl", lines("b", 3, 100))
 	for range 2 {
@@ -104,12 +99,7 @@ func TestStale(t *testing.T) {
 
 func TestDeliverFails(t *testing.T) {
 	w := newWorld(t)
-	w.mem.fail = func(n int) error {
-		if n < 4 {
-			return errors.New("disk full")
-		}
-		return nil
-	}
+	w.mem.fail = func(n int) error { return kit.If[error](n < 4, errors.New("disk full"), nil) }
 	for i := range 20 {
 		w.write(fmt.Sprintf("p/s%d.jsonl", i), lines("a", 3, 100))
 	}
@@ -287,12 +277,7 @@ func TestNotTaken(t *testing.T) {
 	w := newWorld(t)
 	full := errors.New("no space left")
 	var room atomic.Bool
-	w.mem.fail = func(int) error {
-		if room.Load() {
-			return nil
-		}
-		return full
-	}
+	w.mem.fail = func(int) error { return kit.If[error](room.Load(), nil, full) }
 	w.write("p/a.jsonl", lines("a", 3, 100))
 	w.start()
 	w.until("it says why", func() bool { return errors.Is(w.tail.Stats().NotTaken, full) })

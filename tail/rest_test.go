@@ -61,9 +61,7 @@ func TestRests(t *testing.T) {
 		}
 		return rested == 2 && awake == "half.jsonl"
 	})
-	tl.mu.Lock()
-	tl.restAt = time.Hour
-	tl.mu.Unlock()
+	kit.Locked(&tl.mu, func() { tl.restAt = time.Hour })
 	w.add("p/s.jsonl", lines("b", 1, 100))
 	w.main("p/s.jsonl")
 	tl.mu.Lock()

@@ -119,10 +119,7 @@ func TestFoldersThatCannotBeListed(t *testing.T) {
 			var failing atomic.Bool
 			w.prep = func(t *Tailer) {
 				t.faults.list = func(path string) error {
-					if failing.Load() && path == w.path(broken) {
-						return &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
-					}
-					return nil
+					return kit.If[error](failing.Load() && path == w.path(broken), &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}, nil)
 				}
 			}
 			w.follow("p/a.jsonl", lines("a", 3, 100))
@@ -172,12 +169,7 @@ func TestOutOfWatches(t *testing.T) {
 				path = w.path(at)
 			}
 			w.prep = func(t *Tailer) {
-				t.faults.watch = func(p string) error {
-					if failing.Load() && p == path {
-						return full
-					}
-					return nil
-				}
+				t.faults.watch = func(p string) error { return kit.If[error](failing.Load() && p == path, full, nil) }
 			}
 			w.follow("p/a.jsonl", "{}\n")
 			w.until("it polls, and says why", func() bool {
@@ -200,10 +192,7 @@ func TestFilesThatCannotBeOpened(t *testing.T) {
 	failing.Store(true)
 	w.prep = func(t *Tailer) {
 		t.faults.open = func(path string) error {
-			if failing.Load() && strings.HasSuffix(path, "a.jsonl") {
-				return &os.PathError{Op: "open", Path: path, Err: syscall.EACCES}
-			}
-			return nil
+			return kit.If[error](failing.Load() && strings.HasSuffix(path, "a.jsonl"), &os.PathError{Op: "open", Path: path, Err: syscall.EACCES}, nil)
 		}
 	}
 	w.write("p/a.jsonl", "{}\n")

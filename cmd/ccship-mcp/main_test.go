@@ -93,9 +93,9 @@ func answering(t *testing.T, answers map[string]string) (socket string, a *asked
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path != "/v1/status" {
-			a.mu.Lock()
-			a.requests = append(a.requests, strings.TrimSpace(r.Method+" "+r.URL.String()+" "+string(body)))
-			a.mu.Unlock()
+			kit.Locked(&a.mu, func() {
+				a.requests = append(a.requests, strings.TrimSpace(r.Method+" "+r.URL.String()+" "+string(body)))
+			})
 		}
 		answer, known := answers[r.URL.Path]
 		switch {

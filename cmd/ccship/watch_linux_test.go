@@ -29,18 +29,12 @@ type changing struct {
 }
 
 func (c *changing) Status(context.Context) control.Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.status
+	return kit.Under(&c.mu, func() control.Status { return c.status })
 }
 
 func (c *changing) Probe(context.Context, bool) {}
 
-func (c *changing) set(s control.Status) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.status = s
-}
+func (c *changing) set(s control.Status) { kit.Locked(&c.mu, func() { c.status = s }) }
 
 // process is the command line as a process of its own.
 func process(t *testing.T, args ...string) *exec.Cmd {
@@ -103,9 +97,7 @@ func reading(t *testing.T, seen *os.File) (shown func(words string)) {
 		buf := make([]byte, 4096)
 		for {
 			n, err := seen.Read(buf)
-			mu.Lock()
-			text.Write(buf[:n])
-			mu.Unlock()
+			kit.Locked(&mu, func() { text.Write(buf[:n]) })
 			if err != nil {
 				return
 			}

@@ -26,9 +26,7 @@ func probing(t *testing.T, answer http.HandlerFunc) (s *Servers, key string, clo
 	web := httptest.NewServer(answer)
 	t.Cleanup(web.Close)
 	s, key = newServers(t, filepath.Join(t.TempDir(), "state.db"), &testOwner{})
-	s.mu.Lock()
-	s.own, s.contacts.limit, s.contacts.fresh = web.URL, 10*time.Minute, time.Hour
-	s.mu.Unlock()
+	kit.Locked(&s.mu, func() { s.own, s.contacts.limit, s.contacts.fresh = web.URL, 10*time.Minute, time.Hour })
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

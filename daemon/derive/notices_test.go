@@ -117,10 +117,7 @@ func TestNoticesOnASlowDisk(t *testing.T) {
 func TestNoticesOnABrokenDisk(t *testing.T) {
 	var broken atomic.Bool
 	n, _ := noticesOf(t, func(step string) error {
-		if step == "put notice" && broken.Load() {
-			return errors.New("disk on fire")
-		}
-		return nil
+		return kit.If[error](step == "put notice" && broken.Load(), errors.New("disk on fire"), nil)
 	})
 	n.add(t, "s", "a")
 	broken.Store(true)

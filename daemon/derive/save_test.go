@@ -24,14 +24,10 @@ func TestFailingObserver(t *testing.T) {
 	h.sync()
 	h.send(sessionA, a.Prompt("one"))
 	h.expect(r, "as written", "one!")
-	r.mu.Lock()
-	r.fail = errors.New("broken")
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.fail = errors.New("broken") })
 	h.write(sessionA, a.Prompt("two"))
 	h.until("the observer sees it", func() bool { return r.last() != "" })
-	r.mu.Lock()
-	r.fail, r.seen = nil, nil
-	r.mu.Unlock()
+	kit.Locked(&r.mu, func() { r.fail, r.seen = nil, nil })
 	h.until("the observer sees it again", func() bool { return r.last() == "two!" })
 	h.until("the deriver has caught up", h.deriver.CaughtUp)
 	if m := h.messages(sessionA); m.Total != 2 {

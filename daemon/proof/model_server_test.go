@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 	"github.com/ccship/ccship/server/auth"
@@ -215,11 +216,7 @@ func (s *modelServer) allow(n int) {
 }
 
 // whenDigested has fn called before the next answer with digests.
-func (s *modelServer) whenDigested(fn func()) {
-	s.asked.Lock()
-	defer s.asked.Unlock()
-	s.digested = fn
-}
+func (s *modelServer) whenDigested(fn func()) { kit.Locked(&s.asked, func() { s.digested = fn }) }
 
 // counts are the requests so far.
 func (s *modelServer) counts() (requests, writes int) {
@@ -228,16 +225,10 @@ func (s *modelServer) counts() (requests, writes int) {
 	return s.requests, s.writes
 }
 
-func (s *modelServer) setCut(who string, cut bool) {
-	s.asked.Lock()
-	defer s.asked.Unlock()
-	s.cut[who] = cut
-}
+func (s *modelServer) setCut(who string, cut bool) { kit.Locked(&s.asked, func() { s.cut[who] = cut }) }
 
 func (s *modelServer) loseAnswers(who string, n int) {
-	s.asked.Lock()
-	defer s.asked.Unlock()
-	s.lose[who] = n
+	kit.Locked(&s.asked, func() { s.lose[who] = n })
 }
 
 // refuseLedger refuses requests for the ledger, or no longer. The channel rings at a request.

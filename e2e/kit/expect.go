@@ -141,3 +141,11 @@ func Same(t T, what, diff string) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+// If returns one of two values. Both are made before it chooses.
+func If[T any](yes bool, then, otherwise T) T {
+	if yes {
+		return then
+	}
+	return otherwise
+}

@@ -126,3 +126,17 @@ func Socket(t testing.TB) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "c.sock")
 }
+
+// Locked does something while it holds a lock.
+func Locked(lock sync.Locker, do func()) {
+	lock.Lock()
+	defer lock.Unlock()
+	do()
+}
+
+// Under reads something while it holds a lock.
+func Under[T any](lock sync.Locker, read func() T) T {
+	lock.Lock()
+	defer lock.Unlock()
+	return read()
+}

@@ -81,12 +81,7 @@ func hostileScript(n int, p string) *script {
 
 // hostilePath is a payload as far as it can be a document's path.
 func hostilePath(p, ending string) string {
-	return "d/n " + strings.ReplaceAll(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '-'
-		}
-		return r
-	}, p), "/", "\u2215") + ending
+	return "d/n " + strings.ReplaceAll(strings.Map(func(r rune) rune { return kit.If(unicode.IsControl(r), '-', r) }, p), "/", "\u2215") + ending
 }
 
 // hostileArtifacts has a payload in every field of its artifacts.

@@ -83,9 +83,7 @@ func (b *tab) note(event any) {
 	case *network.EventRequestWillBeSent:
 		b.request(e.Request.URL)
 	case *network.EventResponseReceived:
-		b.mu.Lock()
-		b.answered = append(b.answered, e.Response.URL)
-		b.mu.Unlock()
+		kit.Locked(&b.mu, func() { b.answered = append(b.answered, e.Response.URL) })
 	case *network.EventWebSocketCreated:
 		b.trouble("a web socket to %s", e.URL)
 	case *runtime.EventConsoleAPICalled:
@@ -113,9 +111,7 @@ func (b *tab) note(event any) {
 }
 
 func (b *tab) request(address string) {
-	b.mu.Lock()
-	b.asked = append(b.asked, address)
-	b.mu.Unlock()
+	kit.Locked(&b.mu, func() { b.asked = append(b.asked, address) })
 	for _, own := range []string{b.home + "/", "data:image/", "about:blank"} {
 		if strings.HasPrefix(address, own) {
 			return
@@ -127,17 +123,11 @@ func (b *tab) request(address string) {
 }
 
 func (b *tab) trouble(format string, args ...any) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.troubles = append(b.troubles, fmt.Sprintf(format, args...))
+	kit.Locked(&b.mu, func() { b.troubles = append(b.troubles, fmt.Sprintf(format, args...)) })
 }
 
 // allow says that the test itself brings about troubles with this text in them.
-func (b *tab) allow(part string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.allowed = append(b.allowed, part)
-}
+func (b *tab) allow(part string) { kit.Locked(&b.mu, func() { b.allowed = append(b.allowed, part) }) }
 
 // seen are the troubles that were not allowed.
 func (b *tab) seen() (out []string) {
@@ -157,9 +147,7 @@ next:
 
 // requests are the addresses asked for so far.
 func (b *tab) requests() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]string(nil), b.asked...)
+	return kit.Under(&b.mu, func() []string { return append([]string(nil), b.asked...) })
 }
 
 // listens waits until the server, which tells of every change from then on, has answered the page.

@@ -172,9 +172,7 @@ func names(prefix string, n int) (keys []string) {
 
 // held answers the sizes that the owner has in memory.
 func (s store) held() map[string]int {
-	s.owner.mu.Lock()
-	defer s.owner.mu.Unlock()
-	return maps.Clone(s.owner.sizes)
+	return kit.Under(&s.owner.mu, func() map[string]int { return maps.Clone(s.owner.sizes) })
 }
 
 // dump is the whole content of the file.

@@ -12,12 +12,7 @@ import (
 func TestMeta(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	failing := false
-	fault := func(step string) error {
-		if failing && step == "put meta" {
-			return errInjected
-		}
-		return nil
-	}
+	fault := func(step string) error { return kit.If[error](failing && step == "put meta", errInjected, nil) }
 	s := open(t, Options{Path: path, Fault: fault})
 	check := func(want []byte) {
 		t.Helper()

@@ -38,12 +38,7 @@ func TestScrubWithoutRoom(t *testing.T) {
 	if s.Scrub(); s.compactionDue() {
 		t.Error("it would fill the disk")
 	}
-	broken := open(t, Options{Fault: func(step string) error {
-		if step == "compact copy" {
-			return errInjected
-		}
-		return nil
-	}})
+	broken := open(t, Options{Fault: func(step string) error { return kit.If[error](step == "compact copy", errInjected, nil) }})
 	broken.Scrub()
 	broken.maintain(t.Context(), true)
 	kit.Check(t, !broken.compactionDue(), "tried for ever")

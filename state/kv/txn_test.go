@@ -17,12 +17,7 @@ import (
 // Each named step of a write fails whole: nothing happened, on disk or in memory, and the same write passes afterwards.
 func TestStepsFailWhole(t *testing.T) {
 	failing := ""
-	s := open(t, Options{Fault: func(step string) error {
-		if step == failing {
-			return errInjected
-		}
-		return nil
-	}})
+	s := open(t, Options{Fault: func(step string) error { return kit.If[error](step == failing, errInjected, nil) }})
 	put(t, s, 10, "a", "b")
 	for step, do := range map[string]func() error{
 		"put row":    func() error { return s.putRows(t.Context(), 20, "b", "c") },
@@ -46,12 +41,7 @@ func TestStepsFailWhole(t *testing.T) {
 func TestMemoryFollowsAHalfFailedCommit(t *testing.T) {
 	for _, unreadable := range []bool{false, true} {
 		fails := false
-		s := open(t, Options{Fault: func(step string) error {
-			if step == "commit sync" && fails {
-				return errInjected
-			}
-			return nil
-		}})
+		s := open(t, Options{Fault: func(step string) error { return kit.If[error](step == "commit sync" && fails, errInjected, nil) }})
 		put(t, s, 10, "a")
 		fails, s.owner.unreadable = true, unreadable
 		err := s.putRows(t.Context(), 7, "a", "b")

@@ -108,12 +108,7 @@ func TestCommitFails(t *testing.T) {
 	for _, step := range []string{"put session", "put messages", "put batch", "commit"} {
 		t.Run(step, func(t *testing.T) {
 			failing := false
-			db := open(t, state.Options{Fault: func(at string) error {
-				if failing && at == step {
-					return errInjected
-				}
-				return nil
-			}})
+			db := open(t, state.Options{Fault: func(at string) error { return kit.If[error](failing && at == step, errInjected, nil) }})
 			commit(t, db, advance(1, 0, 9, 50))
 			d := []Derivation{{File: 1, Projection: projectionAt(4), Batches: []outbox.Batch{{Kind: outbox.Documents, Frame: []byte("x")}}}}
 			before := dump(t, db)

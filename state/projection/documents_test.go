@@ -46,12 +46,7 @@ func deriveOne(t *testing.T, db *DB, d Derivation) error {
 func TestDocuments(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	failing := ""
-	opt := state.Options{Path: path, Fault: func(step string) error {
-		if step == failing {
-			return errors.New("disk on fire")
-		}
-		return nil
-	}}
+	opt := state.Options{Path: path, Fault: func(step string) error { return kit.If[error](step == failing, errors.New("disk on fire"), nil) }}
 	db := open(t, opt)
 	commit(t, db, advance(1, 0, 3, 10))
 	spec := Document{

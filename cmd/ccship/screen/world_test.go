@@ -54,9 +54,7 @@ func (s *answers) gate(text string) chan struct{} {
 }
 
 func (s *answers) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.asked...)
+	return kit.Under(&s.mu, func() []string { return append([]string(nil), s.asked...) })
 }
 
 func stored(id, title, project, machine, host string, ago time.Duration) map[string]any {
