@@ -99,9 +99,8 @@ func TestLinkAndChange(t *testing.T) {
 	is("while nobody looked\x00\n")
 	e, _ := s.latest(sessionA, "docs/spec.md")
 	kit.Check(t, e.Encoding == "base64", "encoding of a zero byte: %q", e.Encoding)
-	if d, err := w.client.Documents(t.Context(), sessionA[:8]); err != nil || len(d.Documents) != 1 || d.Documents[0].Version != 4 || d.Documents[0].Deleted {
-		t.Errorf("list: %+v %v", d, err)
-	}
+	d, err := w.client.Documents(t.Context(), sessionA[:8])
+	kit.Check(t, err == nil && len(d.Documents) == 1 && d.Documents[0].Version == 4 && !d.Documents[0].Deleted, "list: %+v %v", d, err)
 	kit.Must(t, os.Remove(spec))
 	d = w.unlink(sessionA, "./docs/../docs/spec.md")
 	kit.Check(t, len(d.Documents) == 0, "after unlink: %+v", d)

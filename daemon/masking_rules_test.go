@@ -111,12 +111,10 @@ func TestRemask(t *testing.T) {
 	if text := lines(1); leaked(text) || bytes.Count(text, []byte("\n")) != 4 || bytes.Count(text, []byte("[github:")) != 2 {
 		t.Errorf("the server shows:\n%s", text)
 	}
-	if r := w.verify(); !r.Equal || r.Clear != 0 || r.Masked != 4 {
-		t.Errorf("after: clear %d, masked %d, %+v", r.Clear, r.Masked, r.Differences)
-	}
-	if r := w.remask(true); r.Transcripts != 0 || r.Lines != 0 || w.notice("secrets_in_clear") != nil {
-		t.Errorf("there is more to apply: %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Clear == 0 && r.Masked == 4, "after: clear %d, masked %d, %+v", r.Clear, r.Masked, r.Differences)
+	more := w.remask(true)
+	kit.Check(t, more.Transcripts == 0 && more.Lines == 0 && w.notice("secrets_in_clear") == nil, "there is more to apply: %+v", more)
 	w.until("the attachment is masked", func() bool {
 		text, _ := w.server.blob(attachmentSession, "tool-results/secret.txt")
 		return strings.HasPrefix(text, "[github:")

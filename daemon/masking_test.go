@@ -68,9 +68,8 @@ func TestMasks(t *testing.T) {
 	// A lost state masks alike: what is sent again is the same.
 	kit.Must(t, os.RemoveAll(w.cfg.StateDir))
 	w.start()
-	if r := w.verify(); !r.Equal || r.Masked != 5 {
-		t.Errorf("after a lost state: equal %v, %d masked: %+v", r.Equal, r.Masked, r.Differences)
-	}
+	r = w.verify()
+	kit.Check(t, r.Equal && r.Masked == 5, "after a lost state: equal %v, %d masked: %+v", r.Equal, r.Masked, r.Differences)
 }
 
 // TestMaskedLater counts what a server got before secrets were masked, and still finds a line that differs.
@@ -89,9 +88,8 @@ func TestMaskedLater(t *testing.T) {
 	g := w.server.streams[sessionA][0]
 	g.lines[3] = bytes.Replace(g.lines[3], []byte("use "), []byte("Use "), 1)
 	w.server.mu.Unlock()
-	if r := w.verify(); r.Equal || len(r.Differences) != 1 || r.Differences[0].Differ[0].First != 3 {
-		t.Errorf("a changed line is not found: %+v", r.Differences)
-	}
+	r = w.verify()
+	kit.Check(t, !r.Equal && len(r.Differences) == 1 && r.Differences[0].Differ[0].First == 3, "a changed line is not found: %+v", r.Differences)
 }
 
 // TestPlainHere leaves lines for a plain server on this machine as they are, once it is known to be plain.

@@ -35,12 +35,7 @@ func configWith(t *testing.T, dir string, flags map[string]string) *config.Confi
 	flags["server_url"] = "http://127.0.0.1:1"
 	flags["config"] = filepath.Join(dir, "config.toml")
 	kit.Must(t, os.WriteFile(flags["config"], nil, 0o600))
-	c, err := config.Load(flags, func(name string) (string, bool) {
-		if name == config.HomeVariable {
-			return dir, true
-		}
-		return "", false
-	})
+	c, err := config.Load(flags, kit.Only(config.HomeVariable, dir))
 	kit.Must(t, err)
 	return &c
 }

@@ -29,9 +29,8 @@ func TestPause(t *testing.T) {
 	w.until("reading goes on after a restart", func() bool { return w.status().Outbox.Entries == 5 })
 	f, err := w.client.Flush(t.Context())
 	kit.Check(t, err == nil && f.Paused && f.Waiting == 5, "flush: %+v %v", f, err)
-	if s := w.status(); s.State != "paused" || s.Pause == nil || s.Sent.Entries != 0 {
-		t.Errorf("status %s %+v, %d sent", s.State, s.Pause, s.Sent.Entries)
-	}
+	paused := w.status()
+	kit.Check(t, paused.State == "paused" && paused.Pause != nil && paused.Sent.Entries == 0, "status %s %+v, %d sent", paused.State, paused.Pause, paused.Sent.Entries)
 	kit.Equal(t, "what the server got meanwhile", w.server.newest(sessionA), records("/home/kim/shop", 0, 5))
 	s, err = w.client.Resume(t.Context())
 	kit.Check(t, err == nil && !s.Paused && s.Was, "resume: %+v %v", s, err)
@@ -39,8 +38,8 @@ func TestPause(t *testing.T) {
 	s, err = w.client.Resume(t.Context())
 	kit.Check(t, err == nil && !s.Was, "a second resume: %+v %v", s, err)
 	w.restart()
-	now := w.status()
-	kit.Check(t, now.Pause == nil, "the pause is back after a restart: %+v", now.Pause)
+	paused = w.status()
+	kit.Check(t, paused.Pause == nil, "the pause is back after a restart: %+v", paused.Pause)
 }
 
 // TestPauseEnds by itself when its time is up, also while the daemon was not running.

@@ -204,9 +204,8 @@ func TestServerLearnsExtension(t *testing.T) {
 	w.write("-p/"+sessionA+".jsonl", text)
 	r := w.deliver()
 	kit.Check(t, r.Done && r.Withheld == 1, "sync with a plain server: %+v", r)
-	if r := w.verify(); r.Equal || r.Proven || len(r.Differences) != 0 || !found(r, "withheld", 1, "config server_url") {
-		t.Errorf("verify of a plain server: %+v", r)
-	}
+	plain := w.verify()
+	kit.Check(t, !plain.Equal && !plain.Proven && len(plain.Differences) == 0 && found(plain, "withheld", 1, "config server_url"), "verify of a plain server: %+v", plain)
 	w.server.with(func() { w.server.announces = true })
 	w.write("-p/"+sessionA+".jsonl", record("/home/kim/shop", 2))
 	want := text + record("/home/kim/shop", 2)
@@ -240,7 +239,6 @@ func TestSecondRunSendsNothing(t *testing.T) {
 	kit.Check(t, s.Outbox.Entries == 0, "first run: %d waiting", s.Outbox.Entries)
 	w.stop()
 	w.deliver()
-	if s := w.status(); s.Sent.Entries != 0 || s.Sent.Requests != 0 {
-		t.Errorf("second run: %d entries in %d requests", s.Sent.Entries, s.Sent.Requests)
-	}
+	s = w.status()
+	kit.Check(t, s.Sent.Entries == 0 && s.Sent.Requests == 0, "second run: %d entries in %d requests", s.Sent.Entries, s.Sent.Requests)
 }

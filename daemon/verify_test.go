@@ -66,9 +66,8 @@ func TestVerifyExcludedTypes(t *testing.T) {
 	r := w.verify()
 	kit.Check(t, r.Equal && r.Excluded == 1 && r.Lines == 2, "verify: %+v", r)
 	w.server.with(func() { delete(w.server.streams[sessionA][0].lines, 2) })
-	if r := w.verify(); r.Equal || len(r.Differences) != 1 || r.Differences[0].Missing[0].First != 2 {
-		t.Errorf("verify with line 2 lost: %+v", r)
-	}
+	r = w.verify()
+	kit.Check(t, !r.Equal && len(r.Differences) == 1 && r.Differences[0].Missing[0].First == 2, "verify with line 2 lost: %+v", r)
 }
 
 // TestVerifyBindsPlaces: the same lines at other places are another transcript, wherever lines may rightly be missing.
@@ -261,12 +260,11 @@ func TestRootAway(t *testing.T) {
 	kit.Must(t, os.Rename(w.root, w.root+".away"))
 	r := w.sync()
 	kit.Check(t, !r.Done && r.Reason == proof.ReasonUnreadable, "sync without the root: %+v", r)
-	if r := w.verify(); r.Equal || r.Incomplete == "" {
-		t.Errorf("verify without the root: %+v", r)
-	}
+	v := w.verify()
+	kit.Check(t, !v.Equal && v.Incomplete != "", "verify without the root: %+v", v)
 	kit.Must(t, os.Rename(w.root+".away", w.root))
 	r = w.sync()
 	kit.Check(t, r.Done, "sync with the root back: %+v", r)
-	v := w.verify()
+	v = w.verify()
 	kit.Check(t, v.Equal, "verify with the root back: %+v", v)
 }

@@ -46,12 +46,7 @@ func newSerialWorld(t *testing.T) *world {
 	cfg, err := config.Load(map[string]string{
 		"config": "", "server_url": web.URL, "state_dir": filepath.Join(dir, "state"),
 		"socket": filepath.Join(dir, "s"), "roots": w.root, "head_room": "1",
-	}, func(name string) (string, bool) {
-		if name == config.HomeVariable {
-			return dir, true
-		}
-		return "", false
-	})
+	}, kit.Only(config.HomeVariable, dir))
 	kit.Must(t, err)
 	cfg.Log = slog.New(slog.DiscardHandler)
 	w.cfg = cfg

@@ -61,16 +61,14 @@ func TestStatus(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.stdout), &gone); err != nil || out.code != 3 || gone["running"] != false || gone["schema_version"] != 1.0 {
 		t.Errorf("without a daemon: exit %d, %q", out.code, out.stdout)
 	}
-	if out := w.ccship("status"); out.code != 3 || strings.TrimSpace(out.stdout+out.stderr) == "" {
-		t.Errorf("without a daemon: exit %d, %q %q", out.code, out.stdout, out.stderr)
-	}
+	out = w.ccship("status")
+	kit.Check(t, out.code == 3 && strings.TrimSpace(out.stdout+out.stderr) != "", "without a daemon: exit %d, %q %q", out.code, out.stdout, out.stderr)
 	shipped(w, 91, 25)
 	s := w.status()
 	kit.Check(t, s.SchemaVersion == 1 && s.Running && s.Files.Tracked == 1 && s.Outbox.Entries == 0 && s.Sent.Entries == 25 && s.Sent.Bytes != 0,
 		"status is %+v", s)
-	if out := w.ccship("status"); out.code != 0 || strings.Contains(out.stdout, "\x1b") {
-		t.Errorf("status: exit %d, %q (no colours without a terminal)", out.code, out.stdout)
-	}
+	out = w.ccship("status")
+	kit.Check(t, out.code == 0 && !strings.Contains(out.stdout, "\x1b"), "status: exit %d, %q (no colours without a terminal)", out.code, out.stdout)
 	w.look("", 1, "run")
 	kit.Check(t, w.status().Running, "the second run ended the first")
 	w.d.MustStop(w.t)

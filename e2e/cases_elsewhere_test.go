@@ -109,9 +109,8 @@ func TestResumeOnAnotherMachine(t *testing.T) {
 	found, err := filepath.Glob(filepath.Join(here.projects(), "*", session+".jsonl"))
 	kit.Require(t, err == nil && len(found) == 1, "%v, %v", found, err)
 	brought := here.read(found[0])
-	if want := bytes.ReplaceAll(there.read(main), jsonCwd(there.cwd()), jsonCwd(here.cwd())); !bytes.Equal(brought, want) {
-		t.Errorf("%s", firstDifference(brought, want))
-	}
+	moved := bytes.ReplaceAll(there.read(main), jsonCwd(there.cwd()), jsonCwd(here.cwd()))
+	kit.Check(t, bytes.Equal(brought, moved), "%s", firstDifference(brought, moved))
 	beside := strings.TrimSuffix(found[0], ".jsonl")
 	kit.Check(t, string(here.read(filepath.Join(beside, "tool-results", "t1.txt"))) == "a large result" && len(here.read(filepath.Join(beside, "subagents", "agent-a1.jsonl"))) != 0,
 		"agents and attachments are not here")

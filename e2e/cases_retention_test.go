@@ -81,9 +81,8 @@ func TestRetention(t *testing.T) {
 	w.serverTool(0, "retention", "--yes")
 	r := w.retired(sessions["dropped"].session)
 	kit.Check(t, r.Retention.RetiredAt != nil && r.Retention.Lines == 60+50-from("dropped"), "of the dropped session the server says %+v", r)
-	if r := w.retired(sessions["rewound"].session); r.Retention.RetiredAt != nil || r.Retention.Lines != 60-from("rewound") {
-		t.Errorf("of the rewound session the server says %+v", r)
-	}
+	r = w.retired(sessions["rewound"].session)
+	kit.Check(t, r.Retention.RetiredAt == nil && r.Retention.Lines == 60-from("rewound"), "of the rewound session the server says %+v", r)
 	w.look("drop sessions not active for 60 days in project old)", 0, "show", sessions["dropped"].session)
 	w.look("kept: hold", 0, "show", sessions["held"].session)
 	proven := func(when string, sent int64) {
@@ -256,9 +255,8 @@ WHERE id = (SELECT min(b.id) FROM blocks b JOIN streams s ON s.id = b.stream WHE
 	w.unequal(c.session, "not on the server", "`ccship verify --repair`")
 	out := w.runProgram(kit.Program(t, "ccship-server"), "verify", "--store", w.exact.store())
 	kit.Check(t, out.code != 0 && strings.Contains(out.stdout+out.stderr, c.session), "ccship-server verify: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	if out := w.ccship("verify", "--repair"); out.code != 0 || !strings.HasPrefix(out.stdout, "equal") {
-		t.Errorf("verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
+	out = w.ccship("verify", "--repair")
+	kit.Check(t, out.code == 0 && strings.HasPrefix(out.stdout, "equal"), "verify --repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 	w.verified()
 	w.same(c.session, path)
 	w.same(other.session, otherPath)

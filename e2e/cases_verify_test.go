@@ -158,12 +158,10 @@ func TestRepairOfASession(t *testing.T) {
 	w.sync()
 	w.verified()
 	w.same(c.session, path)
-	if out := w.ccship("verify", "--repair"); out.code != 0 || strings.Contains(out.stdout, "sent again") {
-		t.Errorf("a second repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	}
-	if out := w.ccship("verify", "--repair", "nosuch"); out.code == 0 || strings.Count(out.stderr, "\n") != 2 {
-		t.Errorf("repair of an unknown session: exit %d, %q", out.code, out.stderr)
-	}
+	out = w.ccship("verify", "--repair")
+	kit.Check(t, out.code == 0 && !strings.Contains(out.stdout, "sent again"), "a second repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	out = w.ccship("verify", "--repair", "nosuch")
+	kit.Check(t, out.code != 0 && strings.Count(out.stderr, "\n") == 2, "repair of an unknown session: exit %d, %q", out.code, out.stderr)
 	w.d.MustStop(t)
 	w.look("hint: ", 3, "verify", "--repair", c.session)
 }

@@ -72,8 +72,7 @@ func TestTrouble(t *testing.T) {
 			kit.Check(t, strings.Contains(h.Detail, test.detail) && !h.RetryAt.IsZero(), "health %+v does not say %q", h, test.detail)
 			kit.Equal(t, "rows wait", r.queue.waiting(), 1)
 			r.set(nil)
-			r.drainer.Retry(false)
-			r.drained()
+			r.retried()
 			r.holds("session-1", numbers(0, 5)...)
 			sum := r.queue.total()
 			kit.Check(t, len(sum.Dead) <= 0 && sum.Entries == 5, "settled %+v", sum)
@@ -129,8 +128,7 @@ func TestRedirects(t *testing.T) {
 	r.set(func(q *seen) *canned {
 		return kit.If(q.number%2 == 0, status(307, "Location", "/base/api/conversations"), nil)
 	})
-	r.drainer.Retry(false)
-	r.drained()
+	r.retried()
 	r.holds("session-1", 0, 1, 2)
 }
 
@@ -163,9 +161,7 @@ func TestOneStreamRefused(t *testing.T) {
 		t.Run(fmt.Sprint(answer.status), func(t *testing.T) {
 			r := newRig(t)
 			r.set(func(q *seen) *canned { return kit.If(q.session == "session-1", answer, nil) })
-			for id := uint64(1); id <= 10; id++ {
-				r.queue.add(conversation(id), rowsOf(0, 20, 5)...)
-			}
+			r.backlog(10, 0, 20, 5)
 			r.start()
 			r.until("the others are through", func() bool {
 				if r.drainer.Health().State == StateRefused {
@@ -174,8 +170,7 @@ func TestOneStreamRefused(t *testing.T) {
 				return r.queue.waiting() == 4
 			})
 			r.set(nil)
-			r.drainer.Retry(false)
-			r.drained()
+			r.retried()
 		})
 	}
 }

@@ -217,8 +217,7 @@ func TestItemsGoInOrderWithLines(t *testing.T) {
 		before = append(before, r.count())
 		return nil
 	})
-	r.start()
-	r.drained()
+	r.drain()
 	s.has(`{"id":"a"}`, `{"id":"b"}`, `{"path":"x","version":1}`)
 	r.holds(conversation(1).SessionID, 0, 1)
 	// A server of unknown abilities gets lines first, whatever waits between them.
@@ -243,8 +242,7 @@ func TestItemsKeepTheirPlaceAmongLines(t *testing.T) {
 		before = append(before, r.count())
 		return nil
 	})
-	r.start()
-	r.drained()
+	r.drain()
 	kit.Equal(t, "requests of lines before the checkpoint", before, []int{1})
 }
 
@@ -262,8 +260,7 @@ func TestServerWithoutKindsWithholds(t *testing.T) {
 			p := NewPacker()
 			r.queue.add(conversation(1), append(rowsOf(0, 1, 1), p.Checkpoints(itemsOf(`{"id":"a"}`, `{"id":"b"}`)), p.Documents(itemsOf(`{"path":"x"}`)))...)
 			r.queue.add(conversation(1), p.Blob(refOf("b", []byte("text")), []byte("text")))
-			r.start()
-			r.drained()
+			r.drain()
 			r.until("it is counted", func() bool { return r.drainer.Health().Unwanted == 4-test.taken })
 			h := r.drainer.Health()
 			kit.Check(t, h.Items == test.taken && h.Withheld == 0 && s.count("POST checkpoints")+s.count("POST blob") == 0, "health %+v, asked %q", h, s.asked)
@@ -332,8 +329,7 @@ func TestPoisonedItemIsBuriedAlone(t *testing.T) {
 		})
 		p := NewPacker()
 		r.queue.add(conversation(1), p.Documents(itemsOf(`{"n":0}`, `{"n":1}`, `{"n":"poison,{"}`, `{"n":3}`, `{"n":"poison, and no small one"}`)), rowsOf(0, 1, 1)[0])
-		r.start()
-		r.drained()
+		r.drain()
 		s.has(`{"n":0}`, `{"n":1}`, `{"n":3}`, `{"n":3}`) // the last one again, as a proof that the server works
 		var dead []DeadLetter
 		for _, x := range r.queue.settled {
@@ -358,8 +354,7 @@ func TestRefusedKindIsWithheldAlone(t *testing.T) {
 		for i := range 12 {
 			r.queue.add(conversation(uint64(i+1)), p.Checkpoints(itemsOf(fmt.Sprintf(`{"id":%d}`, i))), rowsOf(0, 1, 1)[0])
 		}
-		r.start()
-		r.drained()
+		r.drain()
 		r.until("they are counted", func() bool { h := r.drainer.Health(); return h.Unwanted+h.Dead == 12 })
 		h := r.drainer.Health()
 		kit.Check(t, h.Entries == 12 && h.State == StateOK && !h.Accepts.Has(Checkpoints) && h.Unwanted != 0,

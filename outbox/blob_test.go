@@ -44,8 +44,7 @@ func TestBlobs(t *testing.T) {
 	disk.put("/disk/large", large)
 	r.queue.add(conversation(1), p.Blob(refOf("tool-results/small.txt", small), small), p.Blob(refOf("empty", nil), []byte{}),
 		p.Blob(refOf("large", large), nil))
-	r.start()
-	r.drained()
+	r.drain()
 	s.wants("tool-results/small.txt", small)
 	s.wants("empty", nil)
 	s.wants("large", large)
@@ -63,8 +62,7 @@ func TestBlobThatIsThereIsOnlyNamed(t *testing.T) {
 		return kit.If(what == "POST blob start", &canned{status: 200, body: `{"offset":9,"complete":true}`}, &canned{status: 200, body: `{"success":true}`})
 	})
 	r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
-	r.start()
-	r.drained()
+	r.drain()
 	kit.Check(t, s.count("PUT") == 0 && s.count("POST blob end") == 1 && r.queue.settledOf().Items == 1, "asked %q",
 		s.asked)
 }
@@ -139,10 +137,7 @@ func TestBlobSurvives(t *testing.T) {
 			})
 			r.queue.add(conversation(1), NewPacker().Blob(refOf("large", large), nil))
 			r.start()
-			r.until("it is there", func() bool {
-				r.drainer.Retry(false)
-				return r.queue.waiting() == 0
-			})
+			r.retriedOften()
 			s.wants("large", large)
 			sum := r.queue.settledOf()
 			kit.Check(t, sum.Items == 1 && len(sum.Dead) == 0 && sum.Unwanted == 0, "settled %+v", sum)
@@ -167,10 +162,7 @@ func TestBlobEndsOnceItIsStored(t *testing.T) {
 			})
 			r.queue.add(conversation(1), NewPacker().Blob(refOf("x", []byte("123456789")), []byte("123456789")))
 			r.start()
-			r.until("it is settled", func() bool {
-				r.drainer.Retry(false)
-				return r.queue.waiting() == 0
-			})
+			r.retriedOften()
 			s.wants("x", []byte("123456789"))
 		})
 	}
@@ -243,8 +235,7 @@ func TestBlobIsResumed(t *testing.T) {
 	next := NewDrainer(r.drainer.dest, origin, r.queue, r.queue, r.owner)
 	next.Client = r.drainer.Client
 	r.drainer = next
-	r.start()
-	r.drained()
+	r.drain()
 	s.wants("large", large)
 	kit.Equal(t, "the first chunk was sent times", s.count("PUT blob 0"), 1)
 }
@@ -283,8 +274,7 @@ func TestBlobChanged(t *testing.T) {
 			r.drainer.Log = log
 			p := NewPacker()
 			r.queue.add(conversation(1), p.Blob(refOf("large", large), nil), p.Blob(refOf("next", []byte("x")), []byte("x")))
-			r.start()
-			r.drained()
+			r.drain()
 			_, there := s.content("large")
 			kit.Check(t, !there, "the server keeps it")
 			s.wants("next", []byte("x"))
@@ -321,8 +311,7 @@ func TestBlobOfForgottenSession(t *testing.T) {
 			return kit.If(what == step, &canned{status: 200, body: `{"success":true,"forgotten":true}`}, nil)
 		})
 		r.queue.add(conversation(7), NewPacker().Blob(refOf("x", []byte("x")), []byte("x")))
-		r.start()
-		r.drained()
+		r.drain()
 		r.stop()
 		kit.Check(t, len(forgot) == 1 && forgot[0] == 7, "%s: forgot %v", step, forgot)
 	}

@@ -27,9 +27,7 @@ func TestOrderAndConcurrency(t *testing.T) {
 			kit.Locked(&mu, func() { busy-- })
 			return nil
 		})
-		for id := uint64(1); id <= 9; id++ {
-			r.queue.add(conversation(id), rowsOf(0, 1000, 50)...)
-		}
+		r.backlog(9, 0, 1000, 50)
 		r.start()
 		pass(time.Minute)
 		for id := 1; id <= 9; id++ {
@@ -47,9 +45,7 @@ func TestLiveBeforeBacklog(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		took(r)
 		r.set(func(*seen) *canned { pass(100 * time.Millisecond); return nil })
-		for id := uint64(1); id <= 30; id++ {
-			r.queue.add(conversation(id), rowsOf(0, 3000, 100)...)
-		}
+		r.backlog(30, 0, 3000, 100)
 		r.start()
 		pass(5 * time.Second)
 		for line := range 20 {
@@ -149,8 +145,7 @@ func TestLimitsOfARequest(t *testing.T) {
 	s := conversation(1)
 	s.MaxEntries = 200
 	r.queue.add(s, rows...)
-	r.start()
-	r.drained()
+	r.drain()
 	var got []string
 	for _, q := range r.all() {
 		got = append(got, fmt.Sprint(len(q.lines), q.ccship["generation"], q.ccship["eof_newline"]))
@@ -171,8 +166,7 @@ func TestHugeLine(t *testing.T) {
 		}
 		rows := append(rowsOf(0, 5, 5), batchOf(Objects, 5, entry(5, string(text))))
 		r.queue.add(conversation(1), append(rows, rowsOf(6, 9, 3)...)...)
-		r.start()
-		r.drained()
+		r.drain()
 		r.holds("session-1", numbers(0, 9)...)
 		kit.Equal(t, fmt.Sprintf("%+v: bytes arrived", known), r.stored("session-1")[5], entry(5, string(text)))
 		r.stop()

@@ -57,8 +57,7 @@ func TestGoldenRequests(t *testing.T) {
 			r.queue.learned.Zstd = false
 			r.drainer.dest.Plain = test.bare
 			r.queue.add(test.stream, test.batches...)
-			r.start()
-			r.drained()
+			r.drain()
 			n := r.count()
 			kit.Require(t, n == 1, "%d requests", n)
 			got := r.last().body
@@ -95,15 +94,13 @@ func TestGoldenBeside(t *testing.T) {
 		took(r)
 		r.queue.learned.Zstd, r.queue.learned.Accepts = false, Kinds(0).With(batch.Kind)
 		r.queue.add(agent, batch)
-		r.start()
-		r.drained()
+		r.drain()
 		pin(t, name, s.bodies...)
 		kit.Equal(t, "as zstd it differs", compressed(t, agent, []Batch{batch}, false), s.bodies[0])
 	}
 	r, s, _ := newUploads(t)
 	r.queue.add(conversation(1), blob)
-	r.start()
-	r.drained()
+	r.drain()
 	pin(t, "blob_start", s.bodies[0])
 	pin(t, "blob_end", s.bodies[1])
 }

@@ -79,9 +79,7 @@ func TestOutOfStep(t *testing.T) {
 	refusals := make(chan protocol.Refusal, 10)
 	r.owner.outOfStep = func(why protocol.Refusal) { refusals <- why }
 	r.queue.learned.Ledger = protocol.Ledger{Store: "s1", Count: 9, Writer: "run-1"}
-	for id := uint64(1); id <= 6; id++ {
-		r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
-	}
+	r.backlog(6, 0, 5, 5)
 	r.start()
 	kit.Equal(t, "refusal", <-refusals, protocol.Refusal{Code: protocol.CodeStoreBehind, Store: "s1"})
 	r.troubled(StateRetrying, KindOutOfStep)

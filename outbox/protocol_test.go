@@ -33,8 +33,7 @@ func TestPlainCount(t *testing.T) {
 			return &canned{status: 200, store: true, body: fmt.Sprintf(`{"success":true,"entries_stored":%d}`, stored)}
 		})
 		r.queue.add(conversation(1), rowsOf(0, 3, 3)...)
-		r.start()
-		r.drained()
+		r.drain()
 		r.holds("session-1", 0, 1, 2)
 	}
 }
@@ -47,8 +46,7 @@ func TestPlainServer(t *testing.T) {
 		r.drainer.dest.Plain = configured
 		r.queue.add(history(), rowsOf(0, 3, 3)...)
 		r.queue.add(conversation(1), mixed()...)
-		r.start()
-		r.drained()
+		r.drain()
 		r.holds("session-1", 0, 1, 3, 4)
 		r.holds("session-9")
 		sum := r.queue.total()
@@ -80,8 +78,7 @@ func TestExtensionServer(t *testing.T) {
 			r.codings = codings
 			r.queue.add(conversation(1), mixed()...)
 			r.queue.add(history(), rowsOf(0, 3, 3)...)
-			r.start()
-			r.drained()
+			r.drain()
 			got := r.stored("session-1")
 			kit.Check(t, len(got) == 5 && got[2] != "", "lines %v", got)
 			r.holds("session-9", 0, 1, 2)
@@ -101,8 +98,7 @@ func TestCompressionRefused(t *testing.T) {
 	took(r)
 	r.set(func(q *seen) *canned { return kit.If(q.encoding != "", status(415), nil) })
 	r.queue.add(conversation(1), rowsOf(0, 300, 100)...)
-	r.start()
-	r.drained()
+	r.drain()
 	r.holds("session-1", numbers(0, 300)...)
 	kit.Equal(t, "requests", r.count(), 4)
 }
@@ -115,8 +111,7 @@ func TestAnnouncedLater(t *testing.T) {
 	told := make(chan Settlement, 9)
 	r.owner.announced = func() { told <- r.queue.total() }
 	r.queue.add(conversation(1), mixed()...)
-	r.start()
-	r.drained()
+	r.drain()
 	kit.Locked(&r.mu, func() { r.announce = true })
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
 	sum := receive(t, told)
@@ -167,8 +162,7 @@ func TestProbe(t *testing.T) {
 	h := r.drainer.Health()
 	kit.Check(t, r.count() == 0 && h.Protocol == "unknown" && h.State == StateUnknown && r.queue.waiting() == 2, "%d requests, health %+v", r.count(), h)
 	kit.Locked(&r.mu, func() { r.announce = true })
-	r.drainer.Retry(false)
-	r.drained()
+	r.retried()
 	r.holds("session-9", 0, 1, 2)
 	r.holds("session-1", 2)
 }
@@ -206,8 +200,7 @@ func TestLearnedUnreadable(t *testing.T) {
 	r := newRig(t)
 	r.drainer.memory = forgetful{r.queue}
 	r.queue.add(conversation(1), mixed()...)
-	r.start()
-	r.drained()
+	r.drain()
 	if len(r.stored("session-1")) != 5 {
 		t.Errorf("lines %v", r.stored("session-1"))
 	}
@@ -234,8 +227,7 @@ func TestLogTellsNothing(t *testing.T) {
 		r.until("it was refused again", func() bool { return r.drainer.Health().RetryAt.Sub(before) > 0 && len(r.drainer.retry) == 0 })
 	}
 	r.set(nil)
-	r.drainer.Retry(false)
-	r.drained()
+	r.retried()
 	r.stop()
 	got := text()
 	kit.Check(t, !strings.Contains(got, "words") && !strings.Contains(got, "ccs_"), "log:\n%s", got)

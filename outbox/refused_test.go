@@ -65,8 +65,7 @@ func TestPoison(t *testing.T) {
 				took(r)
 				r.set(refusing(code, test.poison...))
 				r.queue.add(conversation(1), test.rows...)
-				r.start()
-				r.drained()
+				r.drain()
 				last := int64(0)
 				for _, b := range test.rows {
 					last += int64(b.Entries)
@@ -118,8 +117,7 @@ func TestEightInARow(t *testing.T) {
 		r.drainer.Retry(false)
 		r.until("it was asked again", func() bool { return r.drainer.Health().State == StateRefused })
 		r.set(nil)
-		r.drainer.Retry(false)
-		r.drained()
+		r.retried()
 		r.holds("session-1", numbers(0, 40)...)
 	}
 }
@@ -159,9 +157,7 @@ func TestRefusedStreamDelaysNobody(t *testing.T) {
 		r.set(func(q *seen) *canned {
 			return kit.If(q.session != "session-11", &canned{status: 400, body: `{"error":{"code":"bad_request","message":"session_id has control characters"}}`}, nil)
 		})
-		for id := uint64(1); id <= 10; id++ {
-			r.queue.add(conversation(id), rowsOf(0, 1, 1)...)
-		}
+		r.backlog(10, 0, 1, 1)
 		r.start()
 		r.troubled(StateRefused, KindRefused)
 		for line := range 20 {
@@ -187,8 +183,7 @@ func TestForeignAnswers(t *testing.T) {
 			r := newRig(t)
 			took(r)
 			r.queue.add(conversation(9), rowsOf(0, 50, 50)...)
-			r.start()
-			r.drained()
+			r.drain()
 			kit.Locked(&r.mu, func() { r.announce = false })
 			r.set(func(q *seen) *canned { return kit.If(q.session == "session-1", answer, &canned{status: 503}) })
 			for line := range 5 {
@@ -202,8 +197,7 @@ func TestForeignAnswers(t *testing.T) {
 			}
 			kit.Locked(&r.mu, func() { r.announce = true })
 			r.set(nil)
-			r.drainer.Retry(false)
-			r.drained()
+			r.retried()
 			r.holds("session-1", numbers(0, 5)...)
 		})
 	}
@@ -220,8 +214,7 @@ func TestNotProven(t *testing.T) {
 	r.add(conversation(1), rowsOf(0, 10, 10)...)
 	r.troubled(StateRefused, KindRefused)
 	r.add(conversation(2), rowsOf(0, 1, 1)...)
-	r.drainer.Retry(false)
-	r.drained()
+	r.retried()
 	r.holds("session-1", numbers(0, 10, 3)...)
 }
 
@@ -239,10 +232,7 @@ func TestFlakyBisection(t *testing.T) {
 	})
 	r.queue.add(conversation(1), rowsOf(0, 100, 100)...)
 	r.start()
-	r.until("the queue is empty", func() bool {
-		r.drainer.Retry(false)
-		return r.queue.waiting() == 0
-	})
+	r.retriedOften()
 	r.holds("session-1", numbers(0, 100, 77)...)
 	r.buried([]int64{77}, 400, "rejected")
 	n := r.count()
@@ -258,8 +248,7 @@ func TestTooLarge(t *testing.T) {
 		ladder := func(q *seen) *canned { return kit.If(len(q.body) > most, status(413), nil) }
 		r.set(ladder)
 		r.queue.add(conversation(1), rowsOf(0, 100, each)...)
-		r.start()
-		r.drained()
+		r.drain()
 		r.holds("session-1", numbers(0, 100)...)
 		limit := r.drainer.Health().MaxRequest
 		kit.Check(t, limit > 0 && limit <= most && len(r.queue.total().Dead) <= 0, "limit %d, %d dead", limit,
@@ -288,8 +277,7 @@ func TestOneEntryTooLarge(t *testing.T) {
 	r.set(func(q *seen) *canned { return kit.If(len(q.body) > 3000, status(413), nil) })
 	big := batchOf(Objects, 5, entry(5, strings.Repeat("x", 5000)))
 	r.queue.add(conversation(1), append(append(rowsOf(0, 5, 5), big), rowsOf(6, 10, 4)...)...)
-	r.start()
-	r.drained()
+	r.drain()
 	r.holds("session-1", numbers(0, 10, 5)...)
 	r.buried([]int64{5}, 413, "too_large")
 }
@@ -323,8 +311,7 @@ func TestDamagedRow(t *testing.T) {
 		rows[1].Frame[0] ^= 0xff
 		r.broken = status(400)
 		r.queue.add(conversation(1), rows...)
-		r.start()
-		r.drained()
+		r.drain()
 		r.holds("session-1", numbers(0, 30, numbers(10, 20)...)...)
 		dead := r.queue.total().Dead
 		kit.Check(t, len(dead) == 1 && dead[0].Reason == "damaged" && dead[0].Batch.Entries == 10, "%s: dead letters %+v", codings, dead)

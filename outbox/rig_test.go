@@ -129,6 +129,36 @@ func (r *rig) until(what string, cond func() bool) {
 	}
 }
 
+// backlog queues rows of streams from 1 on.
+func (r *rig) backlog(streams uint64, from, to, each int) {
+	for id := range streams {
+		r.queue.add(conversation(id+1), rowsOf(from, to, each)...)
+	}
+}
+
+// drain starts and waits until nothing waits.
+func (r *rig) drain() {
+	r.t.Helper()
+	r.start()
+	r.drained()
+}
+
+// retried has what is due later tried now, and waits until nothing waits.
+func (r *rig) retried() {
+	r.t.Helper()
+	r.drainer.Retry(false)
+	r.drained()
+}
+
+// retriedOften is retried, again and again.
+func (r *rig) retriedOften() {
+	r.t.Helper()
+	r.until("the queue is empty, with everything tried at once", func() bool {
+		r.drainer.Retry(false)
+		return r.queue.waiting() == 0
+	})
+}
+
 func (r *rig) drained() {
 	r.t.Helper()
 	r.until("the queue is empty", func() bool { return r.queue.waiting() == 0 })

@@ -150,9 +150,7 @@ func TestRetryAfterOutlastsSuccess(t *testing.T) {
 func TestPauseProbes(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
 		r.set(func(*seen) *canned { return status(401) })
-		for id := uint64(1); id <= 6; id++ {
-			r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
-		}
+		r.backlog(6, 0, 5, 5)
 		r.queue.learned = Learned{Took: true}
 		r.start()
 		synctest.Wait()
@@ -238,9 +236,7 @@ func TestOneProbeWhileFailing(t *testing.T) {
 			pass(time.Duration(rand.IntN(1000)) * time.Millisecond)
 			return status(503)
 		})
-		for id := uint64(1); id <= 20; id++ {
-			r.queue.add(conversation(id), rowsOf(0, 5, 5)...)
-		}
+		r.backlog(20, 0, 5, 5)
 		r.start()
 		pass(10 * time.Minute)
 		r.set(nil)

@@ -181,15 +181,15 @@ func TestSetRoutingsKeepsWatched(t *testing.T) {
 
 // After a commit of which only the answer failed, what is in memory is what the disk has.
 func TestHalfFailedCommit(t *testing.T) {
-	f := &fault{}
-	db := open(t, Options{Fault: f.at})
+	f := &kit.Fault{}
+	db := open(t, Options{Fault: f.At})
 	prepare(t, db)
 	before := describe(&db.index)
 	var told []string
 	db.Listener = listener{queued: func(dest string) { told = append(told, dest) }}
-	f.step, f.call = "commit sync", 1
+	f.Step, f.Call = "commit sync", 1
 	_, err := db.Commit(t.Context(), []Step{advance(3, 0, 2, 10)})
-	kit.Require(t, errors.Is(err, errInjected), "%v", err)
+	kit.Require(t, errors.Is(err, kit.ErrInjected), "%v", err)
 	kit.Check(t, !cmp.Equal(before, describe(&db.index)), "memory is as before, the disk is not")
 	if !slices.Contains(told, server) { // whoever committed it hears of a failure, and the next try is stale
 		t.Errorf("rows wait, and of their server nothing is reported: %q", told)

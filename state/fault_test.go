@@ -1,10 +1,7 @@
 package state
 
 import (
-	"errors"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
@@ -63,10 +60,10 @@ func TestEveryStepFailsWhole(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range tt.steps {
 			t.Run(tt.name+"/"+step, func(t *testing.T) {
-				f := &fault{}
-				db := open(t, Options{Fault: f.at})
+				f := &kit.Fault{}
+				db := open(t, Options{Fault: f.At})
 				seqs = prepare(t, db)
-				f.failEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(&db.index)} })
+				f.FailEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(&db.index)} })
 			})
 		}
 	}
@@ -82,44 +79,6 @@ func prepare(t *testing.T, db *DB) []uint64 {
 	kit.Must(t, err)
 	commit(t, db, Step{Prev: cursorAt(7, 0), From: cursorAt(7, 0), Tracked: tracked(1, cursorAt(6, 0)), Routing: factsFor(1, server)})
 	return seqs
-}
-
-// fault makes one call of one step fail.
-type fault struct {
-	step   string
-	call   int // the one to fail; 0: none
-	called int
-}
-
-var errInjected = errors.New("injected")
-
-func (f *fault) at(step string) error {
-	if step != f.step {
-		return nil
-	}
-	f.called++
-	if f.called == f.call {
-		return errInjected
-	}
-	return nil
-}
-
-// failEach runs do with each call of the step failing in turn, until it passes.
-func (f *fault) failEach(t *testing.T, step string, do func() error, look func() any) {
-	t.Helper()
-	before := look()
-	for f.step, f.call = step, 1; ; f.call++ {
-		f.called = 0
-		err := do()
-		if err == nil {
-			kit.Require(t, f.call != 1, "step %q was never reached", step)
-			kit.Check(t, !cmp.Equal(before, look()), "nothing was written in the end")
-			return
-		}
-		kit.Require(t, errors.Is(err, errInjected), "%v", err)
-		diff := cmp.Diff(before, look())
-		kit.Require(t, diff == "", "call %d of %q failed, and yet:\n%s", f.call, step, diff)
-	}
 }
 
 // A file that may grow no further stands for a full disk: the commit fails whole, deleting still works, and with

@@ -20,17 +20,14 @@ func TestSetLimits(t *testing.T) {
 	got := capacities(db)
 	kit.Require(t, got == [2]bool{}, "capacity over the cap: %v", got)
 	db.SetLimits(Limits{Cap: 1 << 20})
-	if got, u := capacities(db), db.Outbox.Usage(); got != [2]bool{true, true} || told != 1 || u.Cap != 1<<20 || u.Full != "" {
-		t.Errorf("capacity %v, told %d times, usage %+v", got, told, u)
-	}
+	got, u := capacities(db), db.Outbox.Usage()
+	kit.Check(t, got == [2]bool{true, true} && told == 1 && u.Cap == 1<<20 && u.Full == "", "capacity %v, told %d times, usage %+v", got, told, u)
 	db.SetLimits(Limits{Cap: 1 << 20, HeadRoom: 1 << 41})
-	if got := capacities(db); got != [2]bool{} || db.Outbox.Usage().Full != "disk" {
-		t.Errorf("capacity %v with more head-room than disk", got)
-	}
+	got = capacities(db)
+	kit.Check(t, got == [2]bool{} && db.Outbox.Usage().Full == "disk", "capacity %v with more head-room than disk", got)
 	db.SetLimits(Limits{})
-	if got, l := capacities(db), db.limits(); got != [2]bool{true, true} || l.Cap != 2<<30 || l.CompactAbove != 0 {
-		t.Errorf("defaults: capacity %v, limits %+v", got, l)
-	}
+	got, l := capacities(db), db.limits()
+	kit.Check(t, got == [2]bool{true, true} && l.Cap == 2<<30 && l.CompactAbove == 0, "defaults: capacity %v, limits %+v", got, l)
 }
 
 func TestQueued(t *testing.T) {

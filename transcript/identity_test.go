@@ -31,9 +31,8 @@ func TestFirst(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cwd, ok := FirstCwd([]byte(tt.lines))
 			kit.Check(t, cwd == tt.cwd && ok == (tt.cwd != ""), "FirstCwd = %q, %t; want %q", cwd, ok, tt.cwd)
-			if id, ok := FirstSessionID([]byte(tt.lines)); id != tt.session || ok != (tt.session != "") {
-				t.Errorf("FirstSessionID = %q, %t; want %q", id, ok, tt.session)
-			}
+			id, ok := FirstSessionID([]byte(tt.lines))
+			kit.Check(t, id == tt.session && ok == (tt.session != ""), "FirstSessionID = %q, %t; want %q", id, ok, tt.session)
 		})
 	}
 }

@@ -32,17 +32,14 @@ func TestCheckpointLatest(t *testing.T) {
 	code, out, words := inProcess(t, "checkpoint", "show", "latest", "--socket", socket)
 	kit.Check(t, code == show.ExitOK && strings.Contains(out, "cp-0123456789ab"), "exit code %d, stdout %q, stderr %q", code, out, words)
 	socket = say(t, control.Checkpoints{SchemaVersion: 1, Checkpoints: []control.Checkpoint{}})
-	if code, _, words := inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket); code != show.ExitFailed || !strings.Contains(words, "there is no checkpoint yet") {
-		t.Errorf("exit code %d, stderr %q", code, words)
-	}
+	code, _, words = inProcess(t, "checkpoint", "show", "latest", "--session", "a", "--socket", socket)
+	kit.Check(t, code == show.ExitFailed && strings.Contains(words, "there is no checkpoint yet"), "exit code %d, stderr %q", code, words)
 	// Claude Code names the session to what it runs.
 	t.Setenv("CLAUDE_CODE_SESSION_ID", "3f2a")
 	socket = say(t, control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()})
-	if code, out, words := inProcess(t, "checkpoint", "create", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, words)
-	}
+	code, out, words = inProcess(t, "checkpoint", "create", "--socket", socket)
+	kit.Check(t, code == show.ExitOK && strings.Contains(out, "cp-0123456789ab"), "exit code %d, stdout %q, stderr %q", code, out, words)
 	socket = say(t, control.CheckpointAnswer{Checkpoint: showtest.Checkpoint()})
-	if code, out, words := inProcess(t, "checkpoint", "create", "3f", "--socket", socket); code != show.ExitOK || !strings.Contains(out, "cp-0123456789ab") {
-		t.Errorf("with the beginning of an id: exit code %d, stdout %q, stderr %q", code, out, words)
-	}
+	code, out, words = inProcess(t, "checkpoint", "create", "3f", "--socket", socket)
+	kit.Check(t, code == show.ExitOK && strings.Contains(out, "cp-0123456789ab"), "with the beginning of an id: exit code %d, stdout %q, stderr %q", code, out, words)
 }

@@ -75,8 +75,7 @@ func TestWhyLines(t *testing.T) {
 	w.want(w.top, "shop/till.go:5", "aaaa:1(0:1)")
 
 	w.by("shop/till.go", strings.ReplaceAll(w.text("shop/till.go"), "\treturn sum(c.Prices)", "    return sum( c.Prices );"))
-	w.commit("format")
-	w.want(w.top, "HEAD", "restored:1")
+	w.commitWant("format", "restored:1")
 	w.want(w.top, "shop/till.go:5", "aaaa:1(0:1)")
 
 	w.by("shop/till.go", w.text("shop/till.go")+"var notCommitted = \"by hand\"\n")
@@ -94,8 +93,7 @@ func TestWhyTwoSessions(t *testing.T) {
 	w.edits("bbbb", "no, cut it", "cart.go", "return rounded(sum(c.Prices))", "return truncated(sum(c.Prices))")
 	w.edits("aaaa", "cut it as I said", "cart.go", "return truncated(sum(c.Prices))", "return rounded(sum(c.Prices))")
 	w.edits("bbbb", "cut, finally", "cart.go", "return rounded(sum(c.Prices))", "return truncated(sum(c.Prices))")
-	w.commit("cut")
-	w.want(w.top, "HEAD", "bbbb:1(3:1)")
+	w.commitWant("cut", "bbbb:1(3:1)")
 	w.edits("cccc", "later than the commit", "cart.go", "return truncated(sum(c.Prices))", "return truncated(sum(c.Prices)) // cut")
 	w.want(w.top, "HEAD", "bbbb:1(3:1)")
 }
@@ -136,14 +134,12 @@ func TestWhyShortLines(t *testing.T) {
 		return w
 	}
 	w := begin()
-	w.commit("parallel")
-	w.want(w.top, "HEAD", "aaaa:2(0:1)(3:1)")
+	w.commitWant("parallel", "aaaa:2(0:1)(3:1)")
 	w.want(w.top, file+":4", "aaaa:1(0:1)")
 
 	w = begin()
 	w.by(file, strings.Replace(w.text(file), three, three+line, 1))
-	w.commit("one of three is by hand")
-	w.want(w.top, "HEAD", "by_hand:3")
+	w.commitWant("one of three is by hand", "by_hand:3")
 
 	w = begin()
 	w.git("checkout", "-q", file)
@@ -151,16 +147,14 @@ func TestWhyShortLines(t *testing.T) {
 	w.git("checkout", "-q", file)
 	w.edits("cccc", "and here", file, two, two+line)
 	w.by(file, strings.Replace(w.text(file), three, three+line, 1))
-	w.commit("edits of three sessions, of which two are gone")
-	w.want(w.top, "HEAD", "by_hand:2")
+	w.commitWant("edits of three sessions, of which two are gone", "by_hand:2")
 
 	w = begin()
 	w.commit("parallel")
 	w.by(file, strings.ReplaceAll(w.text(file), line, ""))
 	w.commit("not parallel")
 	w.by(file, strings.NewReplacer(one, one+line, two, two+line).Replace(w.text(file)))
-	w.commit("by hand, what a session had done before")
-	w.want(w.top, "HEAD", "restored:2")
+	w.commitWant("by hand, what a session had done before", "restored:2")
 }
 
 // TestWhyRevert names nobody for what a person brings back.
@@ -185,8 +179,7 @@ func TestWhyRewound(t *testing.T) {
 	w.edits("aaaa", "round it", "cart.go", "return sum(c.Prices)", "return rounded(sum(c.Prices))")
 	w.by("cart.go", before)
 	w.edits("aaaa", "cut it instead", "cart.go", "return sum(c.Prices)", "return truncated(sum(c.Prices))")
-	w.commit("cut")
-	w.want(w.top, "HEAD", "aaaa:1(6:1)")
+	w.commitWant("cut", "aaaa:1(6:1)")
 }
 
 // TestWhyCommands takes files that a command writes with a text that is in it, in every line ending.
@@ -196,17 +189,14 @@ func TestWhyCommands(t *testing.T) {
 	w.asked("aaaa", "a script", w.top, "Bash", map[string]any{"command": "mkdir -p a && cat > a/run.sh <<'EOF'\n#!/bin/sh\necho the shop is open\nEOF"})
 	w.by("b.txt", "made by a generator of texts\n")
 	w.asked("aaaa", "generate", w.top, "Bash", map[string]any{"command": "generate > b.txt"})
-	w.commit("by commands")
-	w.want(w.top, "HEAD", "aaaa:2(0:2) no_transcript:1")
+	w.commitWant("by commands", "aaaa:2(0:2) no_transcript:1")
 
 	w.writes("bbbb", "for Windows", "c.cmd", "@echo the shop is open\r\n@echo come in and look around\r\n")
-	w.commit("with carriage returns")
-	w.want(w.top, "HEAD", "bbbb:2(0:2)")
+	w.commitWant("with carriage returns", "bbbb:2(0:2)")
 	w.by("d.cmd", "x\r\n")
 	w.writes("cccc", "without them", "d.cmd", "@echo another line of a script\n")
 	w.by("d.cmd", "@echo another line of a script\r\n")
-	w.commit("carriage returns came later")
-	w.want(w.top, "HEAD", "cccc:1(0:1)")
+	w.commitWant("carriage returns came later", "cccc:1(0:1)")
 }
 
 // TestWhyElsewhere asks in a worktree, in a clone at another path, in a submodule and in a shallow clone.
@@ -253,8 +243,7 @@ func TestWhyNobody(t *testing.T) {
 	w.writes("bbbb", "a key", "key.go", "package shop\n\nvar token = \""+secret+"\"\nvar otherThing = \"no secret at all\"\n")
 	w.by("go.sum", "example.invalid/module v1.0.0 h1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa=\n")
 	w.by("brace.go", "}\n")
-	w.commit("a key")
-	w.want(w.top, "HEAD", "bbbb:2(0:2) generated:1 masked:1 no_transcript:1")
+	w.commitWant("a key", "bbbb:2(0:2) generated:1 masked:1 no_transcript:1")
 	w.want(w.top, "key.go:3", "not_compared:1")
 }
 

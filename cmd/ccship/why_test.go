@@ -181,4 +181,11 @@ func (w *tale) want(dir, about, want string) {
 	kit.Equal(w.t, fmt.Sprintf("why %s", about), w.why(dir, about), want)
 }
 
+// commitWant asks about everything that was not committed yet.
+func (w *tale) commitWant(message, want string) {
+	w.t.Helper()
+	w.commit(message)
+	w.want(w.top, "HEAD", want)
+}
+
 const cart = "package shop\n\n// total adds what the cart holds.\nfunc total(c Cart) int {\n\treturn sum(c.Prices)\n}\n"

@@ -9,16 +9,6 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 )
 
-// homeOnly is an environment that names a home and nothing else.
-func homeOnly(home string) Env {
-	return func(name string) (string, bool) {
-		if name == HomeVariable {
-			return home, true
-		}
-		return "", false
-	}
-}
-
 // TestSalvage: what is next to a mistake is in force, and the mistake is named with its place.
 func TestSalvage(t *testing.T) {
 	home := t.TempDir()
@@ -43,7 +33,7 @@ func TestSalvage(t *testing.T) {
 			for k, v := range test.flags {
 				flags[k] = v
 			}
-			c, err := Salvage(flags, homeOnly(home))
+			c, err := Salvage(flags, kit.Only(HomeVariable, home))
 			kit.Check(t, filepath.ToSlash(c.Socket) == "/run/s" && c.Path == path && c.Watch == "auto" && c.OutboxCap != 0,
 				"%+v", c)
 			kit.Check(t, (err == nil) == (test.mistake == "") && (err == nil || strings.Contains(err.Error(), test.mistake)),
@@ -56,6 +46,6 @@ func TestSalvage(t *testing.T) {
 func TestSalvageNothing(t *testing.T) {
 	home := t.TempDir()
 	c, err := Salvage(map[string]string{"config": filepath.Join(home, "gone.toml")},
-		homeOnly(home))
+		kit.Only(HomeVariable, home))
 	kit.Check(t, err != nil && c.Socket != "" && c.StateDir != "", "%+v, %v", c, err)
 }

@@ -38,12 +38,7 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 	keyPath = filepath.Join(dir, "key")
 	writeKey(t, keyPath, "second-key")
 	cfg, err := config.Load(map[string]string{"config": "", "server_url": ownURL, "api_key_file": keyPath},
-		func(name string) (string, bool) {
-			if name == config.HomeVariable {
-				return dir, true
-			}
-			return "", false
-		})
+		kit.Only(config.HomeVariable, dir))
 	kit.Must(t, err)
 	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler),
 		Proven: protocol.ProvenServers{Path: filepath.Join(dir, "proven")}})

@@ -102,16 +102,14 @@ func (h *harness) olderFold(id tail.FileID) projection.Place {
 func TestOlderFold(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a := chat{Session: sessionA}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.send(sessionA, a.Prompt("one"))
 	h.stop()
 	r.take()
 	h.open()
 	h.olderFold(h.id(sessionA))
 	h.stop()
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.send(sessionA, a.Prompt("two"))
 	h.expect(r, "with a fold of another version", "one", "two!")
 }
@@ -120,8 +118,7 @@ func TestOlderFold(t *testing.T) {
 func TestRefoldInterrupted(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a := chat{Session: sessionA}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.send(sessionA, a.Prompt("one")+a.Result("none", strings.Repeat("o", sliceSize))+a.Prompt("two"))
 	h.stop()
 	h.expect(r, "as written", "one!", "two!")
@@ -134,8 +131,7 @@ func TestRefoldInterrupted(t *testing.T) {
 	kit.Require(t, d.Projection.Place.Line == 1 && d.Prev == before, "%+v", d.Projection.Place)
 	h.putFold(id, d.Prev, d.Projection) // and is killed
 	h.stop()
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.expect(r, "the rest", "two")
 	h.send(sessionA, a.Prompt("three"))
 	h.expect(r, "new lines", "three!")

@@ -151,6 +151,12 @@ func (h *harness) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Resu
 	return results, nil
 }
 
+func (h *harness) startAndSync(observers ...Observer) {
+	h.t.Helper()
+	h.start(observers...)
+	h.sync()
+}
+
 // sync returns when everything on disk is committed and folded.
 func (h *harness) sync() {
 	h.t.Helper()

@@ -20,8 +20,7 @@ import (
 func TestFailingObserver(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a := chat{Session: sessionA}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.send(sessionA, a.Prompt("one"))
 	h.expect(r, "as written", "one!")
 	kit.Locked(&r.mu, func() { r.fail = errors.New("broken") })

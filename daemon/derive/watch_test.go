@@ -17,8 +17,7 @@ func TestWatched(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a, b := chat{Session: sessionA}, chat{Session: sessionB}
 	h.write(sessionA, a.Prompt("old"))
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.expect(r, "an import")
 	h.messages(sessionA)
 	h.expect(r, "a question about history", "old")
@@ -27,16 +26,14 @@ func TestWatched(t *testing.T) {
 	h.send(sessionB, b.Prompt("born"))
 	h.expect(r, "a new file", "born!")
 	h.stop()
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.messages(sessionA)
 	h.messages(sessionB)
 	h.expect(r, "a restart")
 	h.stop()
 	h.write(sessionA, a.Prompt("meanwhile"))
 	h.write(sessionC, (&chat{Session: sessionC}).Prompt("unseen"))
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.expect(r, "what a watched session got while no daemon ran", "meanwhile!")
 	h.messages(sessionC)
 	h.expect(r, "a session that came while no daemon ran", "unseen")
@@ -53,13 +50,11 @@ func TestWatchedOverCrash(t *testing.T) {
 	h.expect(r, "two lines", "one!", "two!")
 	h.stop()
 	h.emptyState("projections", "folds") // as if nothing had been stored since
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.expect(r, "nothing was stored", "one!", "two!")
 	h.stop()
 	h.emptyState("folds") // as the bound on their size does
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.messages(sessionA)
 	h.expect(r, "the fold was dropped, not the place", "one", "two")
 	h.send(sessionA, a.Prompt("three"))
@@ -69,8 +64,7 @@ func TestWatchedOverCrash(t *testing.T) {
 // History that a fork copied is not watched, though the file is new: its records say whose they are, or only its answers do.
 func TestCopiesAreNotWatched(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	a := chat{Session: sessionA}
 	forked := func(key string, value any, kind, text string) string {
 		block := []any{map[string]any{"type": "text", "text": text}}
@@ -96,8 +90,7 @@ func TestWatchedAfterRewrite(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a, b := chat{Session: sessionA}, chat{Session: sessionB}
 	h.write(sessionB, b.Prompt("old"))
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	one := a.Prompt("one")
 	two := a.Answer("two")
 	h.send(sessionA, one)
@@ -121,8 +114,7 @@ func TestWatchedAfterRewrite(t *testing.T) {
 func TestRedeliveredIsNotWatched(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
 	a := chat{Session: sessionA}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	h.send(sessionA, a.Prompt("one"))
 	h.expect(r, "as written", "one!")
 	h.redelivered = true
@@ -137,8 +129,7 @@ func TestRedeliveredIsNotWatched(t *testing.T) {
 // Many files at once were put there: they are history, what is written behind is not; looking for copies is bounded.
 func TestManyAppearAtOnce(t *testing.T) {
 	h, r := newHarness(t), &recorder{}
-	h.start(r)
-	h.sync()
+	h.startAndSync(r)
 	var chats []*chat
 	for n := range 4 * maxBurstSize {
 		c := &chat{Session: fmt.Sprintf("%08x-0000-4000-8000-000000000000", n+1)}

@@ -110,9 +110,7 @@ func TestMasking(t *testing.T) {
 
 // A server whose daemon's owner has set none here: that of the daemon counts.
 func TestServerOfTheDaemon(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	w.opts.Config.ServerURL = ""
 	w.silent(w.examine(), "server")
 }
@@ -188,9 +186,7 @@ func TestDeliveryStopped(t *testing.T) {
 }
 
 func TestPauseAndOutbox(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	client := control.Dial(w.opts.Config.Socket)
 	w.must(client.Pause(t.Context(), control.PauseRequest{For: "90m"}))
 	w.write(".claude/projects/-p/b.jsonl", `{"type":"user","cwd":"/p"}`+"\n", 0)
@@ -201,9 +197,8 @@ func TestPauseAndOutbox(t *testing.T) {
 	w.silent(r, "outbox")
 	x := newExam(t.Context(), w.opts)
 	x.now = x.now.Add(2 * time.Hour) // as it is then
-	if f := checkOutbox(t.Context(), x)[0]; f.Level != Warn || !strings.HasPrefix(f.Text, "1 entry waits, the oldest for 2 h ") || f.Safe || f.Fix != "`ccship unpause`" {
-		t.Errorf("while it is paused: %+v", f)
-	}
+	f = checkOutbox(t.Context(), x)[0]
+	kit.Check(t, f.Level == Warn && strings.HasPrefix(f.Text, "1 entry waits, the oldest for 2 h ") && !f.Safe && f.Fix == "`ccship unpause`", "while it is paused: %+v", f)
 	w.must(client.Resume(t.Context()))
 	w.sync()
 	r = w.examine()

@@ -17,9 +17,7 @@ import (
 
 // In a world in which no problems found no check says otherwise.
 func TestAllIsWell(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	r := w.examine()
 	kit.Check(t, r.OK && r.Failed+r.Warned <= 0 && r.SchemaVersion == 1 && r.Version == "1.2.3", "%+v", r)
 	seen := map[string]bool{}
@@ -50,9 +48,8 @@ func TestDaemonDown(t *testing.T) {
 	kit.Check(t, len(fixes) == 1 && fixes[0].Done && fixes[0].ID == "daemon" && fixes[0].Command == "ccship service start",
 		"%+v", fixes)
 	w.told.st.Running = true
-	if r := w.examine(); !r.OK || len(ApplyFixes(context.Background(), r)) > 0 || len(w.told.calls) != 1 {
-		t.Errorf("after it was started: %+v %v", r, w.told.calls)
-	}
+	r = w.examine()
+	kit.Check(t, r.OK && len(ApplyFixes(context.Background(), r)) == 0 && len(w.told.calls) == 1, "after it was started: %+v %v", r, w.told.calls)
 }
 
 // A fix that fails is reported with its reason, and the others still run.
@@ -98,9 +95,7 @@ func TestNoService(t *testing.T) {
 }
 
 func TestUnit(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	w.told.do = func(string) error { w.told.current = true; return nil }
 	w.told.current = false
 	if r := w.examine(); w.wants(r, "unit", Warn, "differs from the one this version installs", "`ccship service install`").Safe {
@@ -123,9 +118,7 @@ func TestUnit(t *testing.T) {
 }
 
 func TestLingerVersionAndForeground(t *testing.T) {
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	no := false
 	w.told.st.Linger = &no
 	w.wants(w.examine(), "linger", Note, "only while you are logged in", "sudo loginctl enable-linger ")
@@ -206,9 +199,7 @@ func (s *stuck) Status(context.Context) (service.Status, error) {
 
 func TestConfigAndKey(t *testing.T) {
 	modes(t)
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	config, key := w.opts.Config.Path, w.opts.Config.APIKeyFile
 	for _, c := range []struct {
 		id, path, text string

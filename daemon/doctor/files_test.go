@@ -15,9 +15,7 @@ import (
 
 func TestState(t *testing.T) {
 	modes(t)
-	w := newWorld(t)
-	w.start()
-	w.sync()
+	w := synced(t)
 	path := filepath.Join(w.opts.Config.StateDir, "state.db")
 	for what, mode := range map[string]os.FileMode{path: 0o600, w.opts.Config.StateDir: 0o700} {
 		kit.Must(t, os.Chmod(what, mode|0o044))

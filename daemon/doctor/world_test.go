@@ -97,6 +97,15 @@ func (w *world) write(name, text string, age time.Duration) string {
 func (w *world) serve(h http.HandlerFunc) { w.answer.Store(&h) }
 
 // start runs the daemon until the test ends.
+// synced is a world whose daemon has nothing left to do.
+func synced(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.start()
+	w.sync()
+	return w
+}
+
 func (w *world) start() { w.startAt(w.opts.Config) }
 
 func (w *world) startAt(cfg config.Config) {

@@ -12,8 +12,7 @@ import (
 // TestCheck checks a document while an editor, a formatter and a clock do what they do between two checks.
 func TestCheck(t *testing.T) {
 	h := newHarness(t)
-	path := saveFile(t, h.cwd, "a.md", "one")
-	h.linkNow("a.md")
+	path := h.saveLinked("a.md", "one")
 	version := func(what string, p trackedDocument, want int64, rows int64) {
 		t.Helper()
 		if p.Version != want || h.rows() != rows {
@@ -48,8 +47,7 @@ func TestCheck(t *testing.T) {
 // TestCheckUnderOneStamp finds a change that leaves the directory entry as it was, as a clock with long ticks does.
 func TestCheckUnderOneStamp(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "a.md", "one")
-	h.linkNow("a.md")
+	h.saveLinked("a.md", "one")
 	p := h.check("a.md")
 	kit.Require(t, p.unproven, "a file written just now is not doubted")
 	path := saveFile(t, h.cwd, "a.md", "two")
@@ -73,8 +71,7 @@ func TestCheckUnderOneStamp(t *testing.T) {
 // TestCheckWhileWritten takes a file that is written all the time as it is once in a while.
 func TestCheckWhileWritten(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "a.log", "")
-	h.linkNow("a.log")
+	h.saveLinked("a.log", "")
 	text := ""
 	for range 5 {
 		text += "line\n"
@@ -96,8 +93,7 @@ func TestCheckWhileWritten(t *testing.T) {
 // TestLinkOtherCase takes one file by two spellings, where the file system does, as one document.
 func TestLinkOtherCase(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "docs/Spec.md", "x")
-	h.linkNow("docs/Spec.md")
+	h.saveLinked("docs/Spec.md", "x")
 	if _, err := os.Stat(h.cwd + "/DOCS/spec.MD"); err != nil {
 		t.Skip("names differ by case here")
 	}
@@ -123,8 +119,7 @@ func TestNothingLinked(t *testing.T) {
 	h := newHarness(t)
 	_, any := h.untilDue(time.Now())
 	kit.Check(t, !any, "something is checked though nothing was ever linked")
-	saveFile(t, h.cwd, "a.md", "x")
-	h.linkNow("a.md")
+	h.saveLinked("a.md", "x")
 	_, any = h.untilDue(time.Now())
 	kit.Check(t, any, "what is linked is not checked")
 	kit.Must(t, h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}))
@@ -135,8 +130,7 @@ func TestNothingLinked(t *testing.T) {
 // TestForgetsAtOnce has nothing of a session's documents left, in memory and on disk.
 func TestForgetsAtOnce(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "a.md", "x")
-	h.linkNow("a.md")
+	h.saveLinked("a.md", "x")
 	kit.Must(t, h.Forget(t.Context(), sessionA))
 	kit.Check(t, len(h.list(sessionA, false)) == 0, "documents are left")
 	if h.reload(); len(h.sessions) > 0 {
@@ -147,8 +141,7 @@ func TestForgetsAtOnce(t *testing.T) {
 // TestNotSent queues a version that could not be sent again at the next check, and reports the problem until then.
 func TestNotSent(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "a.md", "one")
-	h.linkNow("a.md")
+	h.saveLinked("a.md", "one")
 	stale := h.check("a.md")
 	said := func() string {
 		d, err := h.List(t.Context(), sessionA)

@@ -62,8 +62,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 		}
 		h.refuses("a hard link to the "+what, "hard.md", "own files")
 		kit.Must(t, os.Remove(hard))
-		doc := saveFile(t, h.cwd, "doc.md", "public")
-		h.linkNow("doc.md")
+		doc := h.saveLinked("doc.md", "public")
 		before := h.check("doc.md")
 		kit.Must(t, errors.Join(os.Remove(doc), os.Link(secret, doc)))
 		h.check("doc.md")
@@ -78,8 +77,7 @@ func TestOwnFilesUnderOtherNames(t *testing.T) {
 		kit.Must(t, os.Remove(doc))
 	}
 	saveFile(t, h.cwd, ".codetracker/credentials.json", "secret")
-	doc := saveFile(t, h.cwd, "link.md", "public")
-	h.linkNow("link.md")
+	doc := h.saveLinked("link.md", "public")
 	kit.Must(t, errors.Join(os.Remove(doc), os.Symlink(".codetracker/credentials.json", doc)))
 	h.check("link.md")
 	if p := h.check("link.md"); p.Version != 1 || !strings.Contains(p.problem, "own files") {
@@ -123,8 +121,7 @@ func TestDocumentOfExcludedFolder(t *testing.T) {
 	err := h.link(t.Context(), linkRequest{session: sessionA, path: "a/other.md", by: byViewer, line: -1, id: "w1"})
 	r, ok := errors.AsType[*refusedError](err)
 	kit.Check(t, ok && strings.Contains(r.Message, "stays"), "a link request of the viewer: %v", err)
-	saveFile(t, h.cwd, "open.md", "public")
-	h.linkNow("open.md")
+	h.saveLinked("open.md", "public")
 	kit.Equal(t, "rows wait", h.rows(), 1)
 	if err := errors.Join(os.Remove(filepath.Join(h.cwd, "open.md")), os.Symlink("a/deep/spec.md", filepath.Join(h.cwd, "open.md"))); err != nil {
 		t.Skip(err)

@@ -48,12 +48,7 @@ func newHarness(t *testing.T) *harness {
 	home, cwd := realDir(t), realDir(t)
 	conf, err := config.Load(map[string]string{
 		"config": "", "server_url": testServer, "state_dir": filepath.Join(home, "state"), "socket": filepath.Join(home, "s"),
-	}, func(name string) (string, bool) {
-		if name == config.HomeVariable {
-			return home, true
-		}
-		return "", false
-	})
+	}, kit.Only(config.HomeVariable, home))
 	kit.Must(t, err)
 	kit.Must(t, os.MkdirAll(conf.StateDir, 0o700))
 	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
@@ -146,6 +141,14 @@ func (h *harness) check(name string, edits ...edit) trackedDocument {
 func (h *harness) linkNow(name string) {
 	h.t.Helper()
 	kit.Must(h.t, h.link(h.t.Context(), linkRequest{session: sessionA, path: name, by: byUser, line: -1}))
+}
+
+// saveLinked writes a document and links it.
+func (h *harness) saveLinked(name, text string) (path string) {
+	h.t.Helper()
+	path = saveFile(h.t, h.cwd, name, text)
+	h.linkNow(name)
+	return path
 }
 
 // rows is how many batches wait.

@@ -27,8 +27,7 @@ func TestUnchanged(t *testing.T) {
 		h.check("a.md")
 		h.until("its stamp proves it", func() bool { return !h.check("a.md").unproven })
 	}
-	path := saveFile(t, h.cwd, "a.md", "one")
-	h.linkNow("a.md")
+	path := h.saveLinked("a.md", "one")
 	unchanged("written just now", false)
 	settle()
 	unchanged("settled", true)
@@ -130,8 +129,7 @@ func TestCost(t *testing.T) {
 // TestActivityDuringVisit keeps what happens in a session while its documents are checked: they are checked again soon.
 func TestActivityDuringVisit(t *testing.T) {
 	h := newHarness(t)
-	saveFile(t, h.cwd, "a.md", "x")
-	h.linkNow("a.md")
+	h.saveLinked("a.md", "x")
 	h.onLocate = func() { h.noteActivity(sessionA, nil) }
 	h.visit(t.Context(), sessionA)
 	if s := h.sessions[sessionA]; time.Since(s.active) > time.Minute || time.Until(s.due) > shortInterval {

@@ -222,9 +222,8 @@ func TestCost(t *testing.T) {
 	if got := *r.Rows[0].Cost; math.Abs(got-short-long) > 1e-6 || math.Abs(*r.Total.Cost-got) > 1e-6 {
 		t.Errorf("$%v, total $%v, want $%v", got, *r.Total.Cost, short+long)
 	}
-	if r := sum(t, put(t, nil)); r.Total.Cost == nil || *r.Total.Cost != 0 || r.Prices != transcript.DefaultPrices().AsOf {
-		t.Errorf("nothing: %+v", r)
-	}
+	r = sum(t, put(t, nil))
+	kit.Check(t, r.Total.Cost != nil && *r.Total.Cost == 0 && r.Prices == transcript.DefaultPrices().AsOf, "nothing: %+v", r)
 }
 
 // TestStops: a count that is interrupted ends.

@@ -20,6 +20,7 @@ import (
 	"github.com/ccship/ccship/daemon"
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
@@ -69,12 +70,7 @@ func newModelMachine(dir, name string, s *modelServer, log *trace, lines *int) *
 	cfg, err := config.Load(map[string]string{
 		"config": "", "server_url": s.http.URL, "state_dir": filepath.Join(m.dir, "state"), "api_key_file": keyFile,
 		"socket": filepath.Join(m.dir, "s"), "roots": m.root, "head_room": "1", "watch": "poll",
-	}, func(name string) (string, bool) {
-		if name == config.HomeVariable {
-			return m.dir, true
-		}
-		return "", false
-	})
+	}, kit.Only(config.HomeVariable, m.dir))
 	must(err)
 	cfg.Version = name
 	cfg.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})).With("m", name)

@@ -32,6 +32,12 @@ func (h *history) deliver(m *modelMachine) {
 	h.syncOne(m)
 }
 
+// send writes lines and waits until they are delivered.
+func (h *history) send(m *modelMachine, session string, lines int) {
+	m.write(session, lines)
+	h.deliver(m)
+}
+
 // queue has a machine that does not reach the server read its transcripts.
 func (h *history) queue(m *modelMachine) {
 	h.server.setCut("ccship/"+m.name, true)
@@ -48,12 +54,10 @@ func (h *history) queue(m *modelMachine) {
 // TestIdleServerRestored: a sync notices that the server lacks what it acknowledged, although there is nothing to send.
 func TestIdleServerRestored(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
-		a.write("a", 3)
-		h.deliver(a)
+		h.send(a, "a", 3)
 		h.server.snapshot()
 		a.write("a", 3)
-		a.write("b", 3)
-		h.deliver(a)
+		h.send(a, "b", 3)
 		h.server.restore(0, false)
 	})
 }
@@ -64,8 +68,7 @@ func TestIdleServerRestored(t *testing.T) {
 func TestKilledBeforeComparison(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
 		a.write("a", 3)
-		a.write("b", 3)
-		h.deliver(a)
+		h.send(a, "b", 3)
 		asked := h.server.refuseLedger(true)
 		held, release := h.server.holdWrites("b")
 		defer release()
@@ -96,17 +99,14 @@ func TestKilledBeforeComparison(t *testing.T) {
 // same daemon runs. The newer one has more writes than the daemon knows of the older one, and lacks what that one got.
 func TestServerBackAndForth(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
-		a.write("a", 2)
-		h.deliver(a)
+		h.send(a, "a", 2)
 		h.server.snapshot()
 		for range 6 {
-			a.write("a", 1)
-			h.deliver(a)
+			h.send(a, "a", 1)
 		}
 		h.server.swap(0)
 		h.deliver(a)
-		a.write("b", 2)
-		h.deliver(a)
+		h.send(a, "b", 2)
 		h.server.swap(0)
 	})
 }
@@ -115,17 +115,13 @@ func TestServerBackAndForth(t *testing.T) {
 // often as the other had written: the counts agree, and what the other wrote is missing.
 func TestAsManyWritesOfAnother(t *testing.T) {
 	script(t, func(h *history, a, b *modelMachine) {
-		a.write("a", 2)
-		h.deliver(a)
+		h.send(a, "a", 2)
 		a.cloneTo(b, false)
 		h.server.snapshot()
-		b.write("b", 2)
-		h.deliver(b)
+		h.send(b, "b", 2)
 		h.server.restore(0, false)
-		a.write("a", 2)
-		h.deliver(a)
-		b.write("c", 2)
-		h.deliver(b)
+		h.send(a, "a", 2)
+		h.send(b, "c", 2)
 	})
 }
 
@@ -142,8 +138,7 @@ func (h *history) await(what string, rings <-chan struct{}) {
 // of which only the end is queued.
 func TestServerRestoredBeforeRewind(t *testing.T) {
 	script(t, func(h *history, a, _ *modelMachine) {
-		a.write("a", 4)
-		h.deliver(a)
+		h.send(a, "a", 4)
 		h.server.snapshot()
 		a.rewind("a", 2, 3)
 		h.deliver(a)
@@ -156,12 +151,10 @@ func TestServerRestoredBeforeRewind(t *testing.T) {
 // send.
 func TestIdleClone(t *testing.T) {
 	script(t, func(h *history, a, b *modelMachine) {
-		a.write("a", 3)
-		h.deliver(a)
+		h.send(a, "a", 3)
 		a.cloneTo(b, true)
 		h.deliver(b)
-		b.write("a", 2)
-		h.deliver(b)
+		h.send(b, "a", 2)
 	})
 }
 
@@ -190,8 +183,7 @@ func TestReplacedIsSentAgain(t *testing.T) {
 		must(a.read())
 		a.exchange()
 		h.server.setCut("ccship/A", false)
-		a.write("a", 1)
-		h.deliver(a)
+		h.send(a, "a", 1)
 		a.exchange()
 		h.deliver(a)
 		h.noLetters(a)

@@ -210,9 +210,8 @@ func TestDecideDestinationChanged(t *testing.T) {
 	again, err := b.router.Reroute(t.Context())
 	kit.Check(t, err == nil && cmp.Equal(again, []tail.FileID{1}), "files to deliver again: %v %v", again, err)
 	next.From = tail.Cursor{Generation: 1}
-	if d := b.decide(next); d.Verdict != Take || !d.DestinationChanged || d.Facts.Dest != "https://other.example" {
-		t.Errorf("from line 0: %+v", d)
-	}
+	d = b.decide(next)
+	kit.Check(t, d.Verdict == Take && d.DestinationChanged && d.Facts.Dest == "https://other.example", "from line 0: %+v", d)
 }
 
 func TestDecideServerSpeaksExtension(t *testing.T) {

@@ -149,3 +149,8 @@ func If[T any](yes bool, then, otherwise T) T {
 	}
 	return otherwise
 }
+
+// Only is an environment with one variable.
+func Only(variable, value string) func(name string) (string, bool) {
+	return func(name string) (string, bool) { return If(name == variable, value, ""), name == variable }
+}

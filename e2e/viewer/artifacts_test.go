@@ -65,8 +65,7 @@ func TestArtifacts(t *testing.T) {
 	checkLive(b, s, x, plan)
 	checkLinkRequests(b, s, x)
 	b.open("/sessions/" + artifactsID + "?from=end")
-	b.click(openTool(b, "cat all.log") + " .overflow a")
-	b.wait("all of the result is shown", `document.body.innerText.includes("the very end")`)
+	b.clickWait(openTool(b, "cat all.log")+" .overflow a", "all of the result is shown", `document.body.innerText.includes("the very end")`)
 }
 
 func checkContextChart(b *tab) {
@@ -91,8 +90,7 @@ func checkContextChart(b *tab) {
 func openMore(b *tab) {
 	b.t.Helper()
 	if !eval[bool](b, `document.querySelector(".more").open`) {
-		b.click(".more > summary")
-		b.wait("the menu is open", `document.querySelector(".more").open`)
+		b.clickWait(".more > summary", "the menu is open", `document.querySelector(".more").open`)
 	}
 }
 
@@ -100,18 +98,15 @@ func openMore(b *tab) {
 func openContextChart(b *tab) {
 	b.t.Helper()
 	openMore(b)
-	b.click(".context > summary")
-	b.wait("the context chart is drawn", one(".context[open] .curve"))
+	b.clickWait(".context > summary", "the context chart is drawn", one(".context[open] .curve"))
 }
 
 func checkDocuments(b *tab) {
 	b.t.Helper()
 	kit.Equal(b.t, "documents have changed before they were seen", b.count(".chip .changed"), 0)
-	b.click(`.chip a[title="docs/plan.md"]`)
-	b.wait("the document is shown", `document.querySelector(".md strong")?.innerText === "02:30"`)
+	b.clickWait(`.chip a[title="docs/plan.md"]`, "the document is shown", `document.querySelector(".md strong")?.innerText === "02:30"`)
 	b.reads("main", "version 1 of 1", "linked by user")
-	b.click(".where a")
-	b.wait("the session is there again", one("#chips"))
+	b.clickWait(".where a", "the session is there again", one("#chips"))
 }
 
 // checkLive changes a document and makes a checkpoint while the page is open.
@@ -125,10 +120,8 @@ func checkLive(b *tab, s *site, x stream, plan string) {
 	b.wait("the checkpoint is listed", `document.querySelector("#checkpoints")?.innerText.includes("before heavy work")`)
 	b.wait("and drawn", `document.querySelector('.only-wide a[aria-label*="cp-0000000000ff"]')`)
 	kit.Check(b.t, eval[bool](b, `window.stayed`), "the page was loaded anew")
-	b.click(`.chip a[title="docs/plan.md"]`)
-	b.wait("the new version is shown", `document.querySelector(".md strong")?.innerText === "02:45"`)
-	b.click(`form[action*="/document/compare"] button`)
-	b.wait("the difference is shown", `document.querySelector(".diff tr.del mark")?.innerText === "02:30" || document.querySelector(".diff tr.del")?.innerText.includes("02:30")`)
+	b.clickWait(`.chip a[title="docs/plan.md"]`, "the new version is shown", `document.querySelector(".md strong")?.innerText === "02:45"`)
+	b.clickWait(`form[action*="/document/compare"] button`, "the difference is shown", `document.querySelector(".diff tr.del mark")?.innerText === "02:30" || document.querySelector(".diff tr.del")?.innerText.includes("02:30")`)
 	b.reads(".diff tr.add", "02:45")
 	b.open("/sessions/" + artifactsID)
 	b.wait("the badge is gone", `document.querySelector(".chip") && !document.querySelector(".chip .changed")`)
@@ -146,8 +139,7 @@ func checkLinkRequests(b *tab, s *site, x stream) {
 	done["by"], done["link_request"] = "viewer", list[0].ID
 	must(b.t, s.sendArtifacts(s.key, x, "documents", done))
 	b.wait("it is done", `document.querySelector("#link-requests .done") && document.querySelector('.chip a[title="docs/new.md"]')`)
-	b.click(`button[aria-label="Unlink docs/new.md"]`)
-	b.wait("its end is asked for", `document.querySelector("#link-requests .waiting")?.innerText.includes("Unlink docs/new.md")`)
+	b.clickWait(`button[aria-label="Unlink docs/new.md"]`, "its end is asked for", `document.querySelector("#link-requests .waiting")?.innerText.includes("Unlink docs/new.md")`)
 	list = kit.Try(s.linkRequests(s.key, x.machine)).Must(b.t)
 	must(b.t, s.sendArtifacts(s.key, x, "documents", object{"path": "docs/new.md", "change": "refused", "by": "viewer", "at": time.Now().UTC().Format(time.RFC3339), "link_request": list[0].ID, "reason": "only from this machine"}))
 	b.wait("it is refused", `document.querySelector("#link-requests .refused")?.innerText.includes("only from this machine")`)

@@ -40,6 +40,13 @@ func (b *tab) click(selector string) {
 	b.t.Fatalf("no click reaches %s\n%s", selector, b.excerpt())
 }
 
+// clickWait clicks, and waits for what comes of it.
+func (b *tab) clickWait(selector, what, expression string) {
+	b.t.Helper()
+	b.click(selector)
+	b.wait(what, expression)
+}
+
 // pressed reports whether the press reached the element. A page that it left was reached too.
 func (b *tab) pressed(selector string) bool {
 	b.t.Helper()

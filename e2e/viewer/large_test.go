@@ -94,8 +94,7 @@ func TestLarge(t *testing.T) {
 	b.wait("the prompts are listed", `document.querySelectorAll(".toc li").length > 20`)
 	b.fill("#find", `"with part 7 of"`)
 	b.wait("it is found", `document.querySelector(".hit")`)
-	b.click(".hit a.at-line")
-	b.wait("the hit is shown", `location.hash && document.querySelector(location.hash)?.innerText.includes("part 7 of")`)
+	b.clickWait(".hit a.at-line", "the hit is shown", `location.hash && document.querySelector(location.hash)?.innerText.includes("part 7 of")`)
 	if peak := s.peak(t); peak > 0 {
 		t.Logf("the server's memory: at most %d MB", peak>>20)
 		kit.Check(t, peak <= largeMemory, "the server took %d MB", peak>>20)

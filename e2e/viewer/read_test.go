@@ -26,8 +26,7 @@ func TestReading(t *testing.T) {
 	b, _ := reader(t)
 	b.reads("main", "harbour", "kims-laptop", "almanac", "workbench", taleTitle, "fix/clock-change", "1 agent", "1 compaction", errands[0].title)
 	row := `[data-session="` + taleID + `"]`
-	b.click(row + " a.title")
-	b.wait("the conversation is open", `document.querySelector("h1")?.innerText === `+quoted(taleTitle))
+	b.clickWait(row+" a.title", "the conversation is open", `document.querySelector("h1")?.innerText === `+quoted(taleTitle))
 	b.loaded() // the title comes before the items
 	readTale(b)
 	readTools(b)
@@ -38,8 +37,7 @@ func TestReading(t *testing.T) {
 	got := b.text(".hit mark")
 	kit.Check(t, strings.Contains(strings.ToLower(got), "the"), "what was looked for is not marked: %q", got)
 	line := eval[string](b, `"#L" + `+one(".hit a.at-line")+`.pathname.split("/").at(-1)`) // the address follows the reader
-	b.click(".hit a.at-line")
-	b.wait("the line is in sight", `((r) => r && r.top >= 0 && r.top < innerHeight)(`+one(line)+`?.getBoundingClientRect())`)
+	b.clickWait(".hit a.at-line", "the line is in sight", `((r) => r && r.top >= 0 && r.top < innerHeight)(`+one(line)+`?.getBoundingClientRect())`)
 	readProvenance(b, line)
 }
 
@@ -79,8 +77,7 @@ func openTool(b *tab, summary string) string {
 		b.t.Fatalf("no tool call says %q\n%s", summary, b.excerpt())
 	}
 	if !eval[bool](b, one("[data-found]")+".open") {
-		b.click("[data-found] > summary")
-		b.wait("the tool call is open", one("[data-found]")+".open")
+		b.clickWait("[data-found] > summary", "the tool call is open", one("[data-found]")+".open")
 	}
 	return "[data-found]"
 }
@@ -94,8 +91,7 @@ func readTools(b *tab) {
 	kit.Check(b.t, got != "", "the colours of the terminal are lost")
 	kit.Check(b.t, !strings.Contains(b.text(failed), "\x1b") && !strings.Contains(b.text(failed), "[31m"),
 		"escape sequences are shown")
-	b.click(failed + " > summary")
-	b.wait("the tool call is closed", "!"+one(failed)+".open")
+	b.clickWait(failed+" > summary", "the tool call is closed", "!"+one(failed)+".open")
 	edit := openTool(b, "quiet.go")
 	b.reads(edit, "civil.On(civil.Midnight(now, q.Zone), q.End)", "notify/quiet.go")
 	for _, class := range []string{"add", "del"} {
@@ -108,10 +104,8 @@ func readAgent(b *tab) {
 	b.t.Helper()
 	task := openTool(b, "Find other day arithmetic")
 	b.reads(task, "quiet hours end an hour early", "2 tool calls")
-	b.click(task + " .agent details > summary")
-	b.wait("the agent is shown in its place", one(task+" .agent .inside")+`?.innerText.includes("notify/quiet.go")`)
-	b.click(task + " .agent > a")
-	b.wait("the agent has a page", `location.pathname.endsWith("agent-`+taleAgent+`")`)
+	b.clickWait(task+" .agent details > summary", "the agent is shown in its place", one(task+" .agent .inside")+`?.innerText.includes("notify/quiet.go")`)
+	b.clickWait(task+" .agent > a", "the agent has a page", `location.pathname.endsWith("agent-`+taleAgent+`")`)
 	b.loaded()
 	b.reads("main", "Session of this agent", "Look through the module harbour")
 }
@@ -119,8 +113,7 @@ func readAgent(b *tab) {
 // readProvenance follows the line that is looked at to its origin.
 func readProvenance(b *tab, line string) {
 	b.t.Helper()
-	b.click(line + " a.raw")
-	b.wait("the record is shown", `document.querySelector(".provenance")`)
+	b.clickWait(line+" a.raw", "the record is shown", `document.querySelector(".provenance")`)
 	main, _ := tale(time.Now())
 	index := -1
 	for i, l := range main.lines {
@@ -136,6 +129,5 @@ func readProvenance(b *tab, line string) {
 	b.reads(".provenance", hex.EncodeToString(sum[:]))
 	kit.Check(b.t, strings.HasPrefix(bytes, "{") && !strings.Contains(bytes, "line_index") && strings.Contains(bytes, taleWord),
 		"the exact bytes are %.200q", bytes)
-	b.click(".where a")
-	b.wait("back in the conversation", `document.querySelector("#items") && location.hash`)
+	b.clickWait(".where a", "back in the conversation", `document.querySelector("#items") && location.hash`)
 }

@@ -63,9 +63,8 @@ func TestCopyReturnsPages(t *testing.T) {
 		t.Errorf("%d of %d bytes counted as memory", got, rowCount*rowBytes)
 	}
 	kit.Must(t, s.Compact(t.Context()))
-	if got := mapped() - before; got > rowCount*rowBytes/4 {
-		t.Errorf("%d of %d bytes count as memory after a compaction", got, rowCount*rowBytes)
-	}
+	got = mapped() - before
+	kit.Check(t, got <= rowCount*rowBytes/4, "%d of %d bytes count as memory after a compaction", got, rowCount*rowBytes)
 }
 
 // TestSmallReadsReturnPages: reads of a row each bring in the pages around it, and those are returned too.

@@ -139,11 +139,11 @@ func TestAttachmentsQueueElsewhere(t *testing.T) {
 // Files are queued with what is remembered of them, or not at all.
 func TestAttachmentsQueueFailsWhole(t *testing.T) {
 	for _, step := range []string{"put attachment", "put batch", "commit"} {
-		f := &fault{}
-		db := open(t, state.Options{Fault: f.at})
+		f := &kit.Fault{}
+		db := open(t, state.Options{Fault: f.At})
 		commit(t, db, advance(1, 0, 3, 100))
 		files, batches := attachments("a", "b")
-		f.failEach(t, step, func() error { return db.Attachments.Queue(t.Context(), server, 1, files, batches) },
+		f.FailEach(t, step, func() error { return db.Attachments.Queue(t.Context(), server, 1, files, batches) },
 			func() any { return []any{dump(t, db), describe(db), db.State.Outbox.Usage()} })
 	}
 }

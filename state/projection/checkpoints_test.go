@@ -256,8 +256,8 @@ func TestCommitStepsFailWhole(t *testing.T) {
 	for _, tt := range tests {
 		for _, step := range tt.steps {
 			t.Run(tt.name+"/"+step, func(t *testing.T) {
-				f := &fault{}
-				db := open(t, state.Options{Fault: f.at})
+				f := &kit.Fault{}
+				db := open(t, state.Options{Fault: f.At})
 				commit(t, db, advance(1, 0, 3, 10))
 				full := Derivation{File: 1}
 				for i := range checkpointsPerFile {
@@ -268,7 +268,7 @@ func TestCommitStepsFailWhole(t *testing.T) {
 				}
 				mustDerive(t, db, full)
 				kit.Must(t, db.Checkpoints.SetBudget(t.Context(), "", 1, 9000))
-				f.failEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(db), db.State.Outbox.Usage()} })
+				f.FailEach(t, step, func() error { return tt.do(db) }, func() any { return []any{dump(t, db), describe(db), db.State.Outbox.Usage()} })
 			})
 		}
 	}

@@ -108,13 +108,13 @@ func TestCommitFails(t *testing.T) {
 	for _, step := range []string{"put session", "put messages", "put batch", "commit"} {
 		t.Run(step, func(t *testing.T) {
 			failing := false
-			db := open(t, state.Options{Fault: func(at string) error { return kit.If[error](failing && at == step, errInjected, nil) }})
+			db := open(t, state.Options{Fault: func(at string) error { return kit.If[error](failing && at == step, kit.ErrInjected, nil) }})
 			commit(t, db, advance(1, 0, 9, 50))
 			d := []Derivation{{File: 1, Projection: projectionAt(4), Batches: []outbox.Batch{{Kind: outbox.Documents, Frame: []byte("x")}}}}
 			before := dump(t, db)
 			failing = true
 			_, err := db.Commit(t.Context(), d)
-			kit.Require(t, errors.Is(err, errInjected), "%v", err)
+			kit.Require(t, errors.Is(err, kit.ErrInjected), "%v", err)
 			failing = false
 			kit.Same(t, "differs", cmp.Diff(before, dump(t, db)))
 			errs := deriveAll(t, db, d...)

@@ -65,9 +65,8 @@ func TestWideFiles(t *testing.T) {
 			r := m.ReaderAt("x.md", bytes.NewReader(b), int64(len(b)))
 			again := read(t, r, len(b), 99_991)
 			kit.Check(t, bytes.Equal(again, whole), "%s in UTF-16 %s, in pieces: it is another", name, order)
-			if again, ranges := m.File("x.md", whole); !bytes.Equal(again, whole) || len(ranges) > 0 {
-				t.Errorf("%s in UTF-16 %s: masked again", name, order)
-			}
+			again, ranges = m.File("x.md", whole)
+			kit.Check(t, bytes.Equal(again, whole) && len(ranges) == 0, "%s in UTF-16 %s: masked again", name, order)
 			checkWide(t, m, b, whole)
 			odd := append(bytes.Clone(b), 'x')
 			out, _ := m.File("x.md", odd)
@@ -91,9 +90,8 @@ func checkWide(t testing.TB, m *Masker, disk, held []byte) {
 	if err != nil || !only || len(list) == 0 || json.Unmarshal(sent, &list) != nil {
 		t.Fatalf("%v %v %s", only, err, sent)
 	}
-	if out, err := Overlay(disk, list); err != nil || !bytes.Equal(out, held) {
-		t.Errorf("%s gives %.100q, %v", sent, out, err)
-	}
+	out, err := Overlay(disk, list)
+	kit.Check(t, err == nil && bytes.Equal(out, held), "%s gives %.100q, %v", sent, out, err)
 	if !HasTokens(held) {
 		t.Errorf("%.100q has no tokens", held)
 	}
@@ -175,9 +173,8 @@ func TestWideLines(t *testing.T) {
 				continue
 			}
 			checkWide(t, m, in, out)
-			if again, ranges := m.File("x", out); len(ranges) > 0 {
-				t.Errorf("%s: masked again: %q", order, again)
-			}
+			again, ranges := m.File("x", out)
+			kit.Check(t, len(ranges) == 0, "%s: masked again: %q", order, again)
 		}
 	}
 }
@@ -231,9 +228,8 @@ func TestWideTokens(t *testing.T) {
 				t.Errorf("%s: %q is a token", order, bad)
 			}
 		}
-		if err := CheckTokens([]Token{{0, wide}, {len(wide), string(inUTF16("****", o.with))}}, 1000); err != nil {
-			t.Errorf("%s: %v", order, err)
-		}
+		err = CheckTokens([]Token{{0, wide}, {len(wide), string(inUTF16("****", o.with))}}, 1000)
+		kit.Check(t, err == nil, "%s: %v", order, err)
 	}
 }
 

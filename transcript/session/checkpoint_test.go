@@ -59,6 +59,12 @@ func (d *dialog) answer(tokens int64) string {
 
 func (d *dialog) turn(tokens int64) { d.prompt(fmt.Sprintf("prompt %d", d.n)); d.answer(tokens) }
 
+func (d *dialog) turns(tokens ...int64) {
+	for _, n := range tokens {
+		d.turn(n)
+	}
+}
+
 func (d *dialog) edit(tool, path string) {
 	d.add(d.leaf, fmt.Sprintf(`"type":"assistant","message":{"id":"msg_%s%d","model":%q,"role":"assistant","content":[{"type":"tool_use","id":"toolu_%d","name":%q,"input":{"file_path":%q}}]}`,
 		d.prefix, d.n, d.model, d.n, tool, path))
@@ -136,23 +142,15 @@ func TestCheckpoints(t *testing.T) {
 		talk       func(d *dialog)
 	}{
 		{"60, 82, 91, compaction", "auto_80@136940 auto_90@151970 compact@168000!", func(d *dialog) {
-			d.turn(100_200)
-			d.turn(136_940)
-			d.turn(151_970)
+			d.turns(100_200, 136_940, 151_970)
 			d.boundary("auto", 168*k, 30*k)
 			d.turn(40 * k)
 		}},
 		{"a token below, and at it", "auto_80@133600 auto_90@150300", func(d *dialog) {
-			d.turn(133_599)
-			d.turn(133_600)
-			d.turn(150_299)
-			d.turn(150_300)
+			d.turns(133_599, 133_600, 150_299, 150_300)
 		}},
 		{"from below 80 to above 90", "auto_90@160000", func(d *dialog) {
-			d.turn(100 * k)
-			d.turn(160 * k)
-			d.turn(140 * k)
-			d.turn(161 * k)
+			d.turns(100*k, 160*k, 140*k, 161*k)
 		}},
 		{"from 70 to the boundary", "compact@168000!", func(d *dialog) {
 			d.turn(117 * k)
@@ -168,38 +166,27 @@ func TestCheckpoints(t *testing.T) {
 			d.boundary("manual", 160*k, 158*k)
 		}},
 		{"once in an epoch", "auto_80@140000 compact@168000! auto_80@141000 auto_90@155000", func(d *dialog) {
-			d.turn(140 * k)
-			d.turn(142 * k)
-			d.turn(130 * k)
-			d.turn(140 * k)
+			d.turns(140*k, 142*k, 130*k, 140*k)
 			d.boundary("auto", 168*k, 20*k)
-			d.turn(141 * k)
-			d.turn(155 * k)
+			d.turns(141*k, 155*k)
 		}},
 		{"a drop of 40 % without a boundary", "auto_80@140000 auto_80@139000", func(d *dialog) {
-			d.turn(140 * k)
-			d.turn(84 * k)
-			d.turn(139 * k)
+			d.turns(140*k, 84*k, 139*k)
 		}},
 		{"a drop of 30 %", "auto_80@140000", func(d *dialog) {
-			d.turn(140 * k)
-			d.turn(98 * k)
-			d.turn(139 * k)
+			d.turns(140*k, 98*k, 139*k)
 		}},
 		{"a rewind", "auto_80@140000 auto_90@155000 auto_80@141000 auto_90@156000", func(d *dialog) {
 			d.turn(100 * k)
 			back := d.leaf
-			d.turn(140 * k)
-			d.turn(155 * k)
+			d.turns(140*k, 155*k)
 			d.promptAt(back, "another way")
 			d.answer(141 * k)
 			d.turn(156 * k)
 		}},
 		{"a larger window than thought", "auto_80@140000 auto_90@155000 auto_80@780000", func(d *dialog) {
 			d.model = "claude-opus-4-6"
-			for _, tokens := range []int64{140 * k, 155 * k, 210 * k, 400 * k, 780 * k} {
-				d.turn(tokens)
-			}
+			d.turns(140*k, 155*k, 210*k, 400*k, 780*k)
 		}},
 		{"to a larger model, back, and back again", "auto_80@140000 auto_90@155000 auto_80@775000", func(d *dialog) {
 			d.turn(140 * k)
@@ -216,8 +203,7 @@ func TestCheckpoints(t *testing.T) {
 			d.boundary("manual", 160*k, 20*k)
 			d.turn(140 * k)
 			d.history = false
-			d.turn(141 * k)
-			d.turn(152 * k)
+			d.turns(141*k, 152*k)
 		}},
 		{"two writers in one transcript", "auto_80@140000", func(d *dialog) {
 			d.turn(20 * k)
@@ -295,9 +281,7 @@ func TestCheckpointsWithKnownBudgets(t *testing.T) {
 		{Learned: map[string]int64{"claude-haiku-4-5": limit}},
 	} {
 		d := newDialog()
-		d.turn(85_000)
-		d.turn(86_000)
-		d.turn(91_000)
+		d.turns(85_000, 86_000, 91_000)
 		var k detection
 		k.read(d, 0, 2)
 		k.fold.Budget = options
