@@ -71,27 +71,6 @@ func say(code int, kind, body string) fault {
 	return func(*http.Request) *verdict { return v }
 }
 
-// TestTooLargeForAWhile: a proxy in between allows only small bodies.
-func TestTooLargeForAWhile(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c, path := shipped(w, 41, 5)
-		var refused atomic.Int64
-		w.gate.set(onPost(func(r *http.Request) *verdict {
-			if r.ContentLength <= 9000 {
-				return nil
-			}
-			refused.Add(1)
-			return &verdict{status: 413}
-		}))
-		w.addAndSync(path, c.even(120, 4000))
-		kit.Check(t, refused.Load() != 0, "nothing was too large: the case shows nothing")
-		w.same(c.session, path)
-		w.dead(0)
-		w.gate.set(nil)
-		w.verified()
-	})
-}
-
 // TestPoison: one entry that the server refuses for what it is does not hold up the others.
 func TestPoison(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
@@ -130,29 +109,6 @@ func plainBody(t testing.TB, r *http.Request) []byte {
 	body, err = io.ReadAll(reader)
 	kit.Check(t, err == nil, "zstd body: %v", err)
 	return body
-}
-
-// TestRetryAfter: while it runs nothing is sent, not even by a sync.
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	w := plainWorld(t)
-	c, path := shipped(w, 43, 5)
-	var first, next atomic.Int64
-	began := time.Now().Add(-time.Second) // so that no moment is 0
-	w.gate.set(onPost(func(*http.Request) *verdict {
-		now := int64(time.Since(began))
-		if first.CompareAndSwap(0, now) {
-			return &verdict{status: 429, header: map[string]string{"Retry-After": "3"}}
-		}
-		next.CompareAndSwap(0, now)
-		return nil
-	}))
-	w.add(path, c.even(5, 1500))
-	eventually(t, "it is asked again", 2*time.Minute, func() bool { return next.Load() != 0 })
-	waited := time.Duration(next.Load() - first.Load())
-	kit.Check(t, waited >= 2900*time.Millisecond, "the next request came after %s, want the 3 s that the server asked for", waited)
-	w.sync()
-	w.same(c.session, path)
 }
 
 // TestAnswersLost: what was stored but not acknowledged is sent again and changes nothing.

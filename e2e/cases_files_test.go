@@ -80,21 +80,6 @@ func TestAgentTranscripts(t *testing.T) {
 	})
 }
 
-func TestTwoFilesWithOneID(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c := newConversation(27, w.cwd())
-		large := w.path("-work-shop--claude-worktrees-a", c.session+".jsonl")
-		w.add(large, c.even(50, 4000))
-		stub := w.path("-work-shop", c.session+".jsonl")
-		w.add(stub, append(c.side(), c.side()...))
-		w.startAndSync()
-		w.add(stub, c.even(3, 2000))
-		w.addAndSync(large, c.even(3, 2000))
-		w.same(c.session, large)
-		w.proven(c.session+"~2", stub)
-	})
-}
-
 func TestLongLine(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		c, path := shipped(w, 28, 3)

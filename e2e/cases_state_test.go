@@ -61,21 +61,6 @@ func TestOutboxFull(t *testing.T) {
 	})
 }
 
-// TestSecondRun: stopping and starting sends nothing again, and reads nothing that has not changed.
-func TestSecondRun(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c, path := shipped(w, 80, 100)
-		w.d.MustStop(w.t)
-		w.startAndSync()
-		w.entriesSent(0)
-		w.d.MustStop(w.t)
-		w.add(path, c.even(3, 4000))
-		w.startAndSync()
-		w.entriesSent(3)
-		w.proven(c.session, path)
-	})
-}
-
 // TestNoServerYet: without a server nothing is queued; with one everything is sent.
 func TestNoServerYet(t *testing.T) {
 	w := aloneWorld(t)
