@@ -98,8 +98,7 @@ func TestCheckpointsOfWhatIsAskedFor(t *testing.T) {
 
 // A budget that is set holds for what comes; what was passed already by it fires nothing.
 func TestSetBudget(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c, other := kit.Chat{Session: sessionA}, kit.Chat{Session: sessionB}
 	w.write(transcriptOf(sessionA), c.Turn(95_000))
 	w.send(transcriptOf(sessionB), other.Turn(60_000))

@@ -86,8 +86,7 @@ func TestCheckpointsForAnotherServer(t *testing.T) {
 
 // A daemon that dies at any step of keeping what it found leaves all of it to the next one, or nothing.
 func TestCheckpointsOverACrash(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.send(transcriptOf(sessionA), c.Turn(100_000))
 	w.send(transcriptOf(sessionA), c.Turn(140_000)+c.Turn(155_000)+c.Compaction()+c.Turn(20_000))

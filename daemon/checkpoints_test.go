@@ -21,6 +21,13 @@ func (w *world) watching() {
 	w.deliver()
 }
 
+func watchingWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.watching()
+	return w
+}
+
 func (w *world) checkpoints(session string) []control.Checkpoint {
 	w.t.Helper()
 	a := kit.Try(w.client.Checkpoints(context.Background(), control.CheckpointsQuery{Session: session})).Must(w.t)
@@ -40,8 +47,7 @@ func (w *world) triggers(session string) string {
 
 func (w *world) handed(session string) control.Pending {
 	w.t.Helper()
-	p, err := w.client.Pending(context.Background(), control.PendingRequest{Session: session, Event: "UserPromptSubmit"})
-	kit.Must(w.t, err)
+	p := kit.Try(w.client.Pending(context.Background(), control.PendingRequest{Session: session, Event: "UserPromptSubmit"})).Must(w.t)
 	return p
 }
 
@@ -178,8 +184,7 @@ func TestCheckpointsOfARewrite(t *testing.T) {
 
 // A fork's copied lines are no news, but that it was compacted; what comes after them is.
 func TestCheckpointsOfAFork(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c := kit.Chat{Session: sessionA}
 	lines := c.Turn(100_000) + c.Turn(140_000) + c.Compaction() + c.Turn(130_000)
 	w.send(transcriptOf(sessionA), lines)

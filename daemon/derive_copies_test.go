@@ -80,8 +80,7 @@ func TestCopyOfAMiddle(t *testing.T) {
 
 // A copy that arrives piece by piece is one to its end.
 func TestCopiedInPieces(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	a := kit.Chat{Session: sessionA}
 	var lines []string
 	for _, tokens := range []int64{20_000, 40_000, 139_000, 152_000} {
@@ -100,8 +99,7 @@ func TestCopiedInPieces(t *testing.T) {
 
 // What lies in a file that was written long before it came is history.
 func TestOldFileMovedIn(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	a := kit.Chat{Session: sessionA}
 	path := filepath.Join(t.TempDir(), "old")
 	kit.Must(t, os.WriteFile(path, []byte(a.Turn(139_000)), 0o600))
@@ -117,8 +115,7 @@ func TestOldFileMovedIn(t *testing.T) {
 
 // Another session's lines in a transcript are not watched; a file that is not named after a session has no others.
 func TestLinesOfAnotherSession(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c, d := kit.Chat{Session: sessionC}, kit.Chat{Session: sessionD}
 	w.send(transcriptOf(sessionC), c.Turn(20_000))
 	w.send(transcriptOf(sessionC), d.Turn(152_000))
@@ -129,8 +126,7 @@ func TestLinesOfAnotherSession(t *testing.T) {
 
 // Sessions that are new next to others fire, also when all of their first lines are there at once.
 func TestNewSessionsAreNoCopies(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	for _, session := range []string{sessionA, sessionB, sessionC} {
 		c := kit.Chat{Session: session}
 		w.send(transcriptOf(session), c.Turn(20_000)+c.Turn(139_000))

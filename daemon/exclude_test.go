@@ -44,8 +44,7 @@ func TestExcludeWhileRunning(t *testing.T) {
 	kit.Check(t, r.Equal && r.ExcludedFiles == 1 && r.Files == 1 && strings.Contains(fmt.Sprint(r.Transcripts), pattern),
 		"verify: %+v", r)
 	w.stop()
-	w.load()
-	w.start()
+	w.loadAndStart()
 	w.until("everything was listed", func() bool { return w.status().Files.Tracked == 2 })
 	s = w.status()
 	kit.Check(t, s.Files.Excluded == 1, "status after a restart: %+v", s.Files)

@@ -35,8 +35,7 @@ func configWith(t *testing.T, dir string, flags map[string]string) *config.Confi
 	flags["server_url"] = "http://127.0.0.1:1"
 	flags["config"] = filepath.Join(dir, "config.toml")
 	kit.Must(t, os.WriteFile(flags["config"], nil, 0o600))
-	c, err := config.Load(flags, kit.Only(config.HomeVariable, dir))
-	kit.Must(t, err)
+	c := kit.Try(config.Load(flags, kit.Only(config.HomeVariable, dir))).Must(t)
 	return &c
 }
 
@@ -51,8 +50,7 @@ func TestFor(t *testing.T) {
 		"on":  {plain: true, own: true, extended: true, away: true},
 		"off": {plain: false, extended: false, away: false},
 	} {
-		m, err := newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})
-		kit.Must(t, err)
+		m := kit.Try(newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})).Must(t)
 		for dest, want := range masked {
 			got := m.For(dest, "") != nil
 			kit.Check(t, got == want, "%s, %q: masked %v, want %v", mode, dest, got, want)

@@ -34,8 +34,7 @@ func shows(c *kit.Chat, text string) string {
 // A hook that ends before it has printed costs nobody a notice, and what the transcript shows is never shown again:
 // also when the daemon is killed in between.
 func TestNoticeUntilItIsShown(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.send(transcriptOf(sessionA), c.Turn(140_000))
 	const introduced = "[Session started]\n"
@@ -66,8 +65,7 @@ func TestNoticeUntilItIsShown(t *testing.T) {
 // keptNotices is how many notices of a session are in the state of a daemon that does not run.
 func (w *world) keptNotices(session string) int {
 	w.t.Helper()
-	projections, err := projection.Open(w.t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})
-	kit.Must(w.t, err)
+	projections := kit.Try(projection.Open(w.t.Context(), state.Options{Path: filepath.Join(w.cfg.StateDir, "state.db"), HeadRoom: 1})).Must(w.t)
 	defer projections.State.Close()
 	return len(projections.Notices.Of(session))
 }
@@ -120,8 +118,7 @@ func TestDocumentsNamedAtStart(t *testing.T) {
 // A hook before a tool whose answer exceeds a mark gets the notice, though Claude Code writes the answer after it has
 // started the hook.
 func TestHookWaitsForItsTool(t *testing.T) {
-	w := newWorld(t)
-	w.watching()
+	w := watchingWorld(t)
 	c := kit.Chat{Session: sessionA}
 	w.send(transcriptOf(sessionA), c.Turn(120_000))
 	w.init(sessionA, "/home/kim/shop")

@@ -71,6 +71,12 @@ func (w *fileWorld) load() {
 	w.cfg = cfg
 }
 
+func (w *fileWorld) loadAndStart() {
+	w.t.Helper()
+	w.load()
+	w.start()
+}
+
 func (w *fileWorld) set(key, value string) {
 	w.t.Helper()
 	w.lines[key] = value
@@ -170,8 +176,7 @@ func TestReloadGone(t *testing.T) {
 	w := newFileWorld(t)
 	project := t.TempDir()
 	w.set("exclude_projects", tomlList([]string{filepath.ToSlash(project)}))
-	w.load()
-	w.start()
+	w.loadAndStart()
 	kit.Must(t, os.Remove(w.cfg.Path))
 	_, err := w.client.Reload(t.Context())
 	e, ok := errors.AsType[*control.Error](err)
@@ -239,8 +244,7 @@ func TestReloadTypes(t *testing.T) {
 	w.stop()
 	delete(w.lines, "exclude_types")
 	w.save()
-	w.load()
-	w.start()
+	w.loadAndStart()
 	w.until("the line is delivered", func() bool { return w.server.newest(sessionA) == text })
 	v = w.verify()
 	kit.Check(t, v.Equal && v.Excluded == 0, "verify: %+v", v)

@@ -20,8 +20,7 @@ import (
 )
 
 func TestSyncExitCodes(t *testing.T) {
-	t.Parallel()
-	w := plainWorld(t)
+	w := alonePlain(t)
 	w.look("", 3, "sync", "--wait")
 	c, path := shipped(w, 90, 5)
 	tests := []struct {
@@ -54,8 +53,7 @@ func TestSyncExitCodes(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	t.Parallel()
-	w := plainWorld(t)
+	w := alonePlain(t)
 	out := w.ccship("status", "--json")
 	var gone map[string]any
 	if err := json.Unmarshal([]byte(out.stdout), &gone); err != nil || out.code != 3 || gone["running"] != false || gone["schema_version"] != 1.0 {
@@ -78,8 +76,7 @@ func TestStatus(t *testing.T) {
 
 // TestUp is the first thing a person types: server, import, viewer, and everything again without sending a line twice.
 func TestUp(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
+	h := aloneHome(t)
 	h.env = []string{"CCSHIP_STATE_DIR=", "CCSHIP_SOCKET=", "CCSHIP_API_KEY_FILE="} // up keeps its own
 	c := newConversation(92, h.cwd())
 	h.add(h.path("-work-shop", c.session+".jsonl"), c.even(40, 4000))
@@ -155,8 +152,7 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
+			h := aloneHome(t)
 			h.url = "http://127.0.0.1:9"
 			test.setup(h)
 			p := h.launch(kit.Program(t, "ccship"), "run")
@@ -173,16 +169,14 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 	t.Run("a root that can't be read", func(t *testing.T) {
-		t.Parallel()
-		h := newHome(t)
+		h := aloneHome(t)
 		must(t, os.Remove(h.projects()))
 		must(t, os.WriteFile(h.projects(), []byte("a file, no folder"), 0o600))
 		h.daemon()
 		h.until("status names the root", func(s status) bool { return len(s.Watch.Unread) > 0 })
 	})
 	t.Run("the server's port is taken", func(t *testing.T) {
-		t.Parallel()
-		h := newHome(t)
+		h := aloneHome(t)
 		listener := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
 		defer listener.Close()
 		out := h.runProgram(kit.Program(t, "ccship-server"), "serve", "--listen", listener.Addr().String(), "--store", "sqlite:"+filepath.Join(h.dir, "s.db"))
@@ -190,8 +184,7 @@ func TestBadInput(t *testing.T) {
 			"exit %d, %q", out.code, out.stderr)
 	})
 	t.Run("usage", func(t *testing.T) {
-		t.Parallel()
-		h := newHome(t)
+		h := aloneHome(t)
 		for _, args := range [][]string{{"no-such-verb"}, {"status", "--no-such-flag"}, {"sync", "--timeout", "soon"}} {
 			h.look("", 2, args...)
 		}
@@ -271,8 +264,7 @@ func (s *socketServer) raw(session string) []byte {
 // TestSocket: server, daemon and commands over a Unix socket. It is this machine, so nothing is masked; only its user can
 // connect, and another who listens there later gets neither key nor lines.
 func TestSocket(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
+	h := aloneHome(t)
 	s := newSocketServer(h)
 	h.writeKey(s.key)
 	h.url = "unix://" + s.at
@@ -302,8 +294,7 @@ func TestSocket(t *testing.T) {
 	s.proc.Kill()
 	s.start() // where the socket of the one that was killed still is
 	h.add(path, c.even(2, 500))
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	socketThief(t, w, s, path, c.even(2, 500))
 }
 
@@ -331,6 +322,5 @@ func socketThief(t *testing.T, w *world, s *socketServer, path string, more []by
 		"the thief was shown %d keys and %d bytes: %q", thief.keys, thief.bodies, thief.impostor)
 	thief.mu.Unlock()
 	s.start()
-	w.sync()
-	w.verified()
+	w.syncVerified()
 }

@@ -210,8 +210,7 @@ func TestImpostor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHome(t)
+			h := aloneHome(t)
 			w := &world{home: h, exact: newShipServer(h)}
 			h.writeKey(w.exact.key)
 			front := newTakenPort(t, w.exact.handler())

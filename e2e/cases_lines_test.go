@@ -128,8 +128,7 @@ func TestOptOut(t *testing.T) {
 func TestNothingBelowClaude(t *testing.T) {
 	w, _, path := aloneShipped(t, 64, 20)
 	w.keepLines(path, 10)
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	w.d.MustStop(w.t)
 	var found []string
 	must(t, filepath.Walk(filepath.Join(w.dir, ".claude"), func(p string, info os.FileInfo, err error) error {
@@ -147,8 +146,7 @@ func TestNothingBelowClaude(t *testing.T) {
 
 // TestPlainProtocol: by configuration even ccship-server gets the base protocol alone.
 func TestPlainProtocol(t *testing.T) {
-	t.Parallel()
-	w := exactWorld(t)
+	w := aloneWorld(t)
 	w.configure("protocol = \"plain\"\n")
 	var extended atomic.Bool
 	w.gate.set(onPost(func(r *http.Request) *verdict {

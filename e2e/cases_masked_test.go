@@ -156,8 +156,7 @@ func (w *world) scrubbed(s *secrets) {
 
 // TestForgetOldPlain: a server that speaks only the base protocol cannot mask, and the command says so.
 func TestForgetOldPlain(t *testing.T) {
-	t.Parallel()
-	w := plainWorld(t)
+	w := alonePlain(t)
 	w.env = append(w.env, "CCSHIP_REDACT=on")
 	c := newConversation(79, w.cwd())
 	w.add(w.path("-work-shop", c.session+".jsonl"), c.even(3, 500))

@@ -222,8 +222,7 @@ ON CONFLICT DO NOTHING`, at[0], at[1], at[2], at[3], l.Index, l.Kind, append([]b
 func packed(t testing.TB, tx *sql.Tx, each func(at [4]int64, l *lines.Line)) {
 	t.Helper()
 	codec := kit.Try(lines.NewCodec()).Must(t)
-	rows, err := tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)
-	must(t, err)
+	rows := kit.Try(tx.Query(`SELECT owner, stream, epoch, generation, first, last, lines, raw_bytes, sha256, header, data FROM blocks`)).Must(t)
 	defer rows.Close()
 	for rows.Next() {
 		var at [4]int64

@@ -135,8 +135,7 @@ func TestSecretsStayHere(t *testing.T) {
 	for _, name := range documents {
 		w.look("", 0, "link", "add", filepath.Join(w.cwd(), name), "--session", c.session)
 	}
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	raw := w.exact.raw(c.session, "")
 	server := [][]byte{raw}
 	for _, content := range w.besides(c.session) {

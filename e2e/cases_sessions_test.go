@@ -87,8 +87,7 @@ func TestRestoreEveryGeneration(t *testing.T) {
 		w.restore(1, session, "--to", filepath.Join(w.dir, kind+"-0.jsonl")) // there already
 		w.inPlace(session, path, agent, contents)
 	}
-	w.sync()
-	w.verified()
+	w.syncVerified()
 }
 
 // whole is a content without what follows its last complete line.

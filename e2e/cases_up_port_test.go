@@ -17,8 +17,7 @@ func TestUpOnAnothersPort(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("another user's server needs root")
 	}
-	t.Parallel()
-	h := newHome(t)
+	h := aloneHome(t)
 	up, base, _, _ := runningUp(t, h)
 	up.MustStop(t)
 	stranger := newHome(t)

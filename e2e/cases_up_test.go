@@ -91,8 +91,7 @@ func (v *visitor) storesNoneOf(dir, ticket string) {
 
 // TestUpIsClosed: every user reaches the server of `up`, so it asks who they are; its link logs in one browser, once.
 func TestUpIsClosed(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
+	h := aloneHome(t)
 	up, base, session, link := runningUp(t, h)
 	stranger := newVisitor(t, base)
 	for _, path := range []string{"/", "/sessions/" + session, "/search?q=a", "/usage", "/events", "/account", "/api/sessions",
@@ -118,8 +117,7 @@ func TestUpIsClosed(t *testing.T) {
 
 // TestUpForgetsLogins: while `up` is down any program may get the cookie, so a login ends with its server.
 func TestUpForgetsLogins(t *testing.T) {
-	t.Parallel()
-	h := newHome(t)
+	h := aloneHome(t)
 	up, base, _, link := runningUp(t, h)
 	_, ticket, _ := strings.Cut(link, "?ticket=")
 	reader := newVisitor(t, base)

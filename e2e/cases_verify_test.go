@@ -155,8 +155,7 @@ func TestRepairOfASession(t *testing.T) {
 	out := w.ccship("verify", "--repair", c.session[:8])
 	kit.Check(t, out.code == 0 && strings.Contains(out.stdout, "sent again: 40 lines of 1 transcript"),
 		"repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	w.same(c.session, path)
 	out = w.ccship("verify", "--repair")
 	kit.Check(t, out.code == 0 && !strings.Contains(out.stdout, "sent again"), "a second repair: exit %d\n%s%s", out.code, out.stdout, out.stderr)
@@ -183,8 +182,7 @@ func TestDeadLetterIsNotEqual(t *testing.T) {
 	repaired.Store(true)
 	w.gate.set(nil)
 	w.look("", 0, "outbox", "retry", "--all")
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	w.same(c.session, path)
 	w.dead(0)
 }

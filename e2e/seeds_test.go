@@ -157,8 +157,7 @@ func (w *world) socketGet(path string) string {
 // TestSeedProject: a project's own settings of the forerunner hold: what it keeps back stays here; its server and key
 // are followed once the project is trusted, in the base protocol; what its old cache names is not sent again.
 func TestSeedProject(t *testing.T) {
-	t.Parallel()
-	w := plainWorld(t)
+	w := alonePlain(t)
 	theirs := newPlainServer(t, "their-key")
 	gate := newGate(t, theirs)
 	trusted, private := filepath.Join(w.dir, "work", "trusted"), filepath.Join(w.dir, "work", "private")

@@ -91,8 +91,7 @@ func upgrade(t *testing.T, kind, fixture string) {
 	}
 	kit.Check(t, w.status().Outbox.Entries != 0, "nothing is queued")
 	w.gate.set(nil)
-	w.sync()
-	w.verified()
+	w.syncVerified()
 	now := w.tree(".claude/projects")
 	kit.Check(t, len(now) == len(acked) && len(now) != 0, "%d transcripts, %d at the server", len(now), len(acked))
 	for session, content := range now {

@@ -51,6 +51,16 @@ func exactWorld(t testing.TB) *world {
 // aloneWorld is exactWorld for a test that runs in parallel with others.
 func aloneWorld(t *testing.T) *world { t.Parallel(); return exactWorld(t) }
 
+func alonePlain(t *testing.T) *world {
+	t.Parallel()
+	return plainWorld(t)
+}
+
+func aloneHome(t *testing.T) *home {
+	t.Parallel()
+	return newHome(t)
+}
+
 // conversation is one in a project, and its transcript, which is not there yet.
 func (w *world) conversation(seed uint64) (*conversation, string) {
 	c := newConversation(seed, w.cwd())
@@ -118,7 +128,17 @@ func (w *world) proven(stream, path string) {
 	w.verified()
 }
 
-func (w *world) syncProven(stream, path string) { w.t.Helper(); w.sync(); w.proven(stream, path) }
+func (w *world) syncVerified() {
+	w.t.Helper()
+	w.sync()
+	w.verified()
+}
+
+func (w *world) syncProven(stream, path string) {
+	w.t.Helper()
+	w.sync()
+	w.proven(stream, path)
+}
 
 // holds is same for content that is no longer on disk, or not yet changed there.
 func (w *world) holds(stream string, content []byte) {

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -17,8 +16,7 @@ import (
 )
 
 func TestStepSurvivesReopen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	s := advance(1, 0, 3, 100)
 	s.Tracked.File.Kind, s.Tracked.File.Copy = tail.Agent, 2
 	s.Tracked.Provisional = tail.Provisional{Length: 5, Hash: 1 << 63}

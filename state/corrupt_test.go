@@ -21,8 +21,7 @@ import (
 // filled makes a state with a few pages of every kind, and answers its path.
 func filled(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	var steps []Step
 	for id := range tail.FileID(60) {
 		steps = append(steps, advance(id+1, 0, 5, 300), advance(id+1, 5, 6, int(id)*200))
@@ -201,8 +200,7 @@ func rootsOf(t *testing.T, whole []byte) (roots []map[string]string) {
 
 // A frame that rotted is found when it is read: Run ends, and the next Open begins anew.
 func TestDamageFoundInUse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	s := advance(1, 0, 1, 9000)
 	commit(t, db, s)
 	epoch := db.Epoch()
@@ -216,8 +214,7 @@ func TestDamageFoundInUse(t *testing.T) {
 	go func() { ended <- db.Run(t.Context()) }()
 	kit.Err(t, "peek", ErrCorrupt)(db.Outbox.Peek(t.Context(), server, 1, 0, outbox.Limits{}))
 	kit.Err(t, "run", ErrCorrupt)(<-ended)
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	if len(db.Advice()) != 1 || db.Epoch() == epoch || len(db.Outbox.Destinations()) != 0 {
 		t.Errorf("%+v, epoch %s", db.Advice(), db.Epoch())
 	}

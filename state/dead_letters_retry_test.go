@@ -14,8 +14,7 @@ import (
 // TestDeadLettersAfterAChange: another version or store behind an address gets the dead letters once more, in the step
 // that acknowledges; the same ones in turn do not get them over and over.
 func TestDeadLettersAfterAChange(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	line := int64(0)
 	// answered settles what waits: the server refuses the first row of it, and takes the others.
 	answered := func(store, version string) (dead int64) {
@@ -46,8 +45,7 @@ func TestDeadLettersAfterAChange(t *testing.T) {
 		{"t", "", 0}, {"t", "", 1},
 	} {
 		if i == 4 {
-			closeNow(t, db)
-			db = open(t, Options{Path: path})
+			db = reopen(t, db, path)
 		}
 		kit.Equal(t, fmt.Sprintf("step %d, %v: dead letters", i, step), answered(step.store, step.version), step.dead)
 		if err := db.Outbox.Learn(t.Context(), server, outbox.Learned{Took: true}); err != nil { // changes nothing of that

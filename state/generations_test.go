@@ -51,8 +51,7 @@ func TestPasts(t *testing.T) {
 		kit.Check(t, !ok, "marks are known across a past that is missing")
 		if when == "at once" {
 			path := db.opt.Path
-			closeNow(t, db)
-			db = open(t, Options{Path: path})
+			db = reopen(t, db, path)
 		}
 	}
 	kit.Try(db.Files.Forget(t.Context(), []tail.FileID{1})).Must(t)

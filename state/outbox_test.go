@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -25,8 +24,7 @@ func order(db *DB, oldest bool) (streams []uint64) {
 }
 
 func TestPickOrders(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	seqs := commit(t, db, advance(5, 0, 1, 10), advance(3, 0, 1, 10), advance(4, 0, 1, 10), advance(9, 0, 1, 10), advance(5, 1, 2, 10), advance(4, 1, 2, 10))
 	wants := func(db *DB, newest, oldest []uint64) {
 		t.Helper()
@@ -37,8 +35,7 @@ func TestPickOrders(t *testing.T) {
 	settle(t, db, 5, seqs[0]) // its first row is now younger than those of 3, 4 and 9
 	settle(t, db, 3, seqs[1])
 	wants(db, []uint64{4, 5, 9}, []uint64{4, 9, 5})
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	wants(db, []uint64{4, 5, 9}, []uint64{4, 9, 5})
 	var last uint64
 	db.Outbox.Pick(server, false, func(stream, l uint64) bool { last = l; return false })
@@ -149,8 +146,7 @@ func TestSettleOutOfOrder(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	seqs := commit(t, db, advance(1, 0, 3, 100))
 	letters := []outbox.DeadLetter{
 		{Batch: batch(1, 2, 0, 40), Line: 1, Status: 422, Reason: "rejected", Answer: "no", At: 5},
@@ -161,8 +157,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	s := []outbox.Settlement{{Dest: server, Stream: 1, Seqs: seqs, Entries: 1, Raw: 10, Dead: letters}}
 	kit.Must(t, db.Outbox.Settle(t.Context(), s))
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	list, err := db.DeadLetters.List(t.Context())
 	if err != nil || len(list) != 2 || db.Outbox.Usage().Dead != 2 || db.Outbox.Usage().Stored < 90 {
 		t.Fatalf("%v %v %+v", list, err, db.Outbox.Usage())
@@ -184,15 +179,13 @@ func TestDeadLetters(t *testing.T) {
 }
 
 func TestLearned(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	l, err := db.Outbox.Learned(t.Context(), server)
 	kit.Check(t, err == nil && l == (outbox.Learned{}), "%+v %v", l, err)
 	want := outbox.Learned{Took: true, Zstd: true, MaxRaw: 1 << 20, MaxRawAt: 9}
 	kit.Must(t, db.Outbox.Learn(t.Context(), server, want))
 	commit(t, db, advance(1, 0, 1, 1))
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	l, err = db.Outbox.Learned(t.Context(), server)
 	kit.Check(t, err == nil && l == want, "%+v %v", l, err)
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -31,8 +30,7 @@ func with(name string, n int) func(map[string]int) (map[string]int, bool) {
 }
 
 func TestPersistedOutlivesClose(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	p := loadCounts(t, db)
 	if p.Get() != nil {
 		t.Errorf("a new value is %v", p.Get())
@@ -43,8 +41,7 @@ func TestPersistedOutlivesClose(t *testing.T) {
 	want := map[string]int{"a": 1, "b": 2}
 	diff := cmp.Diff(want, p.Get())
 	kit.Check(t, diff == "", "%v", diff)
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	diff = cmp.Diff(want, loadCounts(t, db).Get())
 	kit.Check(t, diff == "", "after the state was opened again: %s", diff)
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,8 +15,7 @@ import (
 // TestRejoin: a file goes on behind what its server has: cursor, marks, epoch and queue change in one step that
 // survives a restart, and other files keep theirs.
 func TestRejoin(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 3, 100))
 	commit(t, db, advance(1, 5, 9, 100))
 	was, _ := db.Files.Reload(t.Context(), 1)
@@ -29,8 +27,7 @@ func TestRejoin(t *testing.T) {
 	kit.Err(t, "from another cursor", tail.ErrStale)(db.Rejoin(t.Context(), 1, Rejoin{Expect: to, Cursor: to}))
 	kit.Err(t, "an unknown file", ErrUnknownFile)(db.Rejoin(t.Context(), 9, r))
 	kit.Must(t, db.Rejoin(t.Context(), 1, r))
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	checkIndex(t, db)
 	got, err := db.Files.Reload(t.Context(), 1)
 	kit.Check(t, err == nil && got.Cursor == to, "cursor %+v, %v", got.Cursor, err)
@@ -85,8 +82,7 @@ func TestStored(t *testing.T) {
 
 // TestLedgerIsKeptWithAcknowledgements: the server's last ledger and the rows it acknowledged go in one step.
 func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	db := open(t, Options{Path: path})
+	db, path := openAt(t)
 	seqs := commit(t, db, advance(1, 0, 5, 100))
 	before := lastTx(t, db)
 	want := protocol.Ledger{Store: "s", Count: 7, Writer: "w"}
@@ -96,8 +92,7 @@ func TestLedgerIsKeptWithAcknowledgements(t *testing.T) {
 	if err != nil || lastTx(t, db) != before+1 {
 		t.Errorf("%v, %d transactions", err, lastTx(t, db)-before)
 	}
-	closeNow(t, db)
-	db = open(t, Options{Path: path})
+	db = reopen(t, db, path)
 	l, err := db.Outbox.Learned(t.Context(), server)
 	kit.Check(t, err == nil && l.Ledger == want, "ledger %+v, %v", l.Ledger, err)
 }

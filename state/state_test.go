@@ -48,6 +48,18 @@ func closeNow(t testing.TB, db *DB) {
 	kit.Must(t, db.Close())
 }
 
+func openAt(t testing.TB) (db *DB, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "state.db")
+	return open(t, Options{Path: path}), path
+}
+
+func reopen(t testing.TB, db *DB, path string) *DB {
+	t.Helper()
+	closeNow(t, db)
+	return open(t, Options{Path: path})
+}
+
 // cursorAt is a cursor after so many lines of ten bytes.
 func cursorAt(line int64, generation uint32) tail.Cursor {
 	return tail.Cursor{Offset: 10 * line, Line: line, Generation: generation, Anchor: uint64(line) * 7, Segment: uint64(line)}

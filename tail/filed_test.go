@@ -74,8 +74,7 @@ func TestStray(t *testing.T) {
 		t.Helper()
 		var rel []string
 		for _, path := range w.tail.Stats().Stray {
-			r, err := filepath.Rel(w.root, path)
-			w.must(err)
+			r := kit.Try(filepath.Rel(w.root, path)).Must(w.t)
 			rel = append(rel, filepath.ToSlash(r))
 		}
 		want = slices.Sorted(slices.Values(want))
@@ -99,8 +98,7 @@ func (w *world) present(rels ...string) {
 	w.sync()
 	var have []string
 	for _, f := range w.tail.Present() {
-		rel, err := filepath.Rel(w.root, f.File.Path)
-		w.must(err)
+		rel := kit.Try(filepath.Rel(w.root, f.File.Path)).Must(w.t)
 		if have = append(have, filepath.ToSlash(rel)); f.Cursor.Offset != f.File.Stat.Size {
 			w.t.Errorf("%s is read up to %d of %d", rel, f.Cursor.Offset, f.File.Stat.Size)
 		}

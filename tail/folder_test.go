@@ -13,8 +13,7 @@ func (w *world) still() *Tailer {
 	w.stop()
 	w.cfg.Watch = "poll"
 	tl := New(w.cfg, w.mem, w.mem)
-	known, err := w.mem.Load(w.t.Context())
-	w.must(err)
+	known := kit.Try(w.mem.Load(w.t.Context())).Must(w.t)
 	tl.loadKnown(known)
 	tl.scanAll(w.t.Context(), "test")
 	return tl

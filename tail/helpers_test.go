@@ -96,10 +96,8 @@ func (w *world) write(rel, content string) {
 func (w *world) add(rel, content string) {
 	w.t.Helper()
 	w.mkdir(filepath.Dir(rel))
-	f, err := os.OpenFile(w.path(rel), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	w.must(err)
-	_, err = f.WriteString(content)
-	w.must(err)
+	f := kit.Try(os.OpenFile(w.path(rel), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)).Must(w.t)
+	_ = kit.Try(f.WriteString(content)).Must(w.t)
 	w.must(f.Close())
 }
 
@@ -119,8 +117,7 @@ func (w *world) rename(from, to string) {
 
 func (w *world) read(rel string) []byte {
 	w.t.Helper()
-	b, err := os.ReadFile(w.path(rel))
-	w.must(err)
+	b := kit.Try(os.ReadFile(w.path(rel))).Must(w.t)
 	return b
 }
 

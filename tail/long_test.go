@@ -52,10 +52,8 @@ func TestLongLineChangesBeforeItsEnd(t *testing.T) {
 			w.sync()
 			w.add("p/a.jsonl", "x") // looked at with nothing before it, and remembered
 			w.sync()
-			f, err := os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)
-			w.must(err)
-			_, err = f.WriteString("{}\n" + strings.Repeat("y\n", 150<<10) + strings.Repeat("z", 50<<10) + "\n")
-			w.must(err)
+			f := kit.Try(os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)).Must(w.t)
+			_ = kit.Try(f.WriteString("{}\n" + strings.Repeat("y\n", 150<<10) + strings.Repeat("z", 50<<10) + "\n")).Must(w.t)
 			w.must(f.Close())
 			k := w.main("p/a.jsonl")
 			kit.Check(t, len(k.oversize) == 0 && k.Cursor.Generation == 0, "%+v, oversize %+v", k.Cursor, k.oversize)

@@ -100,10 +100,8 @@ func TestRewindOfALargeFileSendsLittle(t *testing.T) {
 	sent := w.startWith("p/a.jsonl").sent
 	w.stop()
 	at := int64(len(body) - 5*1000 - 20)
-	f, err := os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)
-	w.must(err)
-	_, err = f.WriteAt([]byte("YY"), at)
-	w.must(err)
+	f := kit.Try(os.OpenFile(w.path("p/a.jsonl"), os.O_WRONLY, 0)).Must(w.t)
+	_ = kit.Try(f.WriteAt([]byte("YY"), at)).Must(w.t)
 	w.must(f.Close())
 	w.start()
 	w.sync()
@@ -115,12 +113,9 @@ func TestRewindOfALargeFileSendsLittle(t *testing.T) {
 // edit changes one byte far behind the cursor and sets size and mtime back to what they were.
 func edit(w *world, rel string, at int64) {
 	w.t.Helper()
-	st, err := os.Stat(w.path(rel))
-	w.must(err)
-	f, err := os.OpenFile(w.path(rel), os.O_WRONLY, 0)
-	w.must(err)
-	_, err = f.WriteAt([]byte{'Z'}, at)
-	w.must(err)
+	st := kit.Try(os.Stat(w.path(rel))).Must(w.t)
+	f := kit.Try(os.OpenFile(w.path(rel), os.O_WRONLY, 0)).Must(w.t)
+	_ = kit.Try(f.WriteAt([]byte{'Z'}, at)).Must(w.t)
 	w.must(f.Close())
 	w.must(os.Chtimes(w.path(rel), st.ModTime(), st.ModTime()))
 }

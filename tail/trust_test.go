@@ -17,8 +17,7 @@ func (w *world) deaf() (tl *Tailer, hear func()) {
 	w.cfg.Local = func(string) bool { return true }
 	w.stop()
 	tl = New(w.cfg, w.mem, w.mem)
-	known, err := w.mem.Load(w.t.Context())
-	w.must(err)
+	known := kit.Try(w.mem.Load(w.t.Context())).Must(w.t)
 	tl.loadKnown(known)
 	gate := make(chan struct{})
 	hear = sync.OnceFunc(func() { close(gate) })

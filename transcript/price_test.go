@@ -85,8 +85,7 @@ func TestWebSearches(t *testing.T) {
 	tokens := Usage{Input: 1_000_000, WebSearches: 50}
 	c := DefaultPrices().Cost("claude-opus-4-8", tokens, false)
 	kit.Check(t, math.Abs(c.USD-5.5) <= 1e-9 && c.Unpriced == 0, "cost is %+v", c)
-	p, err := ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))
-	kit.Must(t, err)
+	p := kit.Try(ReadPrices(strings.NewReader(`{"schema_version":1,"currency":"USD","per_tokens":1000000,"models":[{"match":"*","input":1}]}`))).Must(t)
 	c = p.Cost("x", tokens, false)
 	kit.Check(t, c.USD == 1 && c.Unpriced == 50, "without a price of searches the cost is %+v", c)
 }

@@ -123,8 +123,7 @@ func connect(t *testing.T, env []string, args ...string) *mcp.ClientSession {
 	cmd := exec.CommandContext(ctx, "ccship-mcp", args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
-	kit.Must(t, err)
+	session := kit.Try(mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)).Must(t)
 	t.Cleanup(func() { _ = session.Close() })
 	return session
 }

@@ -77,8 +77,7 @@ func (w *tale) by(file, text string) {
 }
 
 func (w *tale) text(file string) string {
-	text, err := os.ReadFile(filepath.Join(w.top, file))
-	w.must(err)
+	text := kit.Try(os.ReadFile(filepath.Join(w.top, file))).Must(w.t)
 	return string(text)
 }
 
@@ -87,15 +86,12 @@ func (w *tale) append(session, cwd string, records ...map[string]any) {
 	w.t.Helper()
 	folder := filepath.Join(w.roots, "-home-kim-shop")
 	w.must(os.MkdirAll(folder, 0o700))
-	f, err := os.OpenFile(filepath.Join(folder, session+".jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	w.must(err)
+	f := kit.Try(os.OpenFile(filepath.Join(folder, session+".jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)).Must(w.t)
 	for i, r := range records {
 		r["sessionId"], r["cwd"], r["timestamp"] = session, cwd, w.clock.Add(time.Duration(i)*time.Second).Format(time.RFC3339Nano)
 		r["uuid"] = fmt.Sprintf("%s-%d-%d", session, w.calls, i)
-		line, err := json.Marshal(r)
-		w.must(err)
-		_, err = f.Write(append(line, '\n'))
-		w.must(err)
+		line := kit.Try(json.Marshal(r)).Must(w.t)
+		_ = kit.Try(f.Write(append(line, '\n'))).Must(w.t)
 	}
 	w.must(f.Close())
 }

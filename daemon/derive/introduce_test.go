@@ -23,8 +23,7 @@ func (nothing) Locale() string                      { return "en" }
 
 // The first introduction holds before it is durable. When the session is forgotten, nothing of it is left in memory.
 func TestIntroductionIsKept(t *testing.T) {
-	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})
-	kit.Must(t, err)
+	projections := kit.Try(projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
 	defer projections.State.Close()
 	introductions := kit.Try(LoadIntroductions(t.Context(), projections, slog.New(slog.DiscardHandler))).Must(t)
 	log := slog.New(slog.DiscardHandler)

@@ -19,8 +19,7 @@ import (
 // noticesOf returns notices on a state of their own; fault can fail its steps. They run until stop.
 func noticesOf(t *testing.T, fault func(step string) error) (n *notices, stop func()) {
 	t.Helper()
-	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})
-	kit.Must(t, err)
+	projections := kit.Try(projection.Open(t.Context(), state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1, Fault: fault})).Must(t)
 	log := slog.New(slog.DiscardHandler)
 	introductions := kit.Try(LoadIntroductions(t.Context(), projections, log)).Must(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -51,8 +51,7 @@ func newHarness(t *testing.T) *harness {
 	}, kit.Only(config.HomeVariable, home))
 	kit.Must(t, err)
 	kit.Must(t, os.MkdirAll(conf.StateDir, 0o700))
-	projections, err := projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})
-	kit.Must(t, err)
+	projections := kit.Try(projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})).Must(t)
 	db := projections.State
 	t.Cleanup(func() { db.Close() })
 	step := state.Step{

@@ -80,8 +80,7 @@ func checkContextChart(b *tab) {
 	kit.Check(b.t, n == 1, "%d drawings are in sight", n)
 	b.reads("#checkpoints", "80 % reached", "All but three piers")
 	eval[any](b, `document.querySelector('.only-wide a[aria-label*="80 % reached"]').focus()`)
-	b.press("\r")
-	b.wait("the mark leads to its line", `location.hash && document.querySelector(location.hash)?.innerText.includes("Pier 32")`)
+	b.pressWait("\r", "the mark leads to its line", `location.hash && document.querySelector(location.hash)?.innerText.includes("Pier 32")`)
 	b.open("/sessions/" + artifactsID)
 	b.wait("that it was unfolded is remembered", one(".context[open] .curve"))
 }

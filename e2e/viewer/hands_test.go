@@ -40,6 +40,13 @@ func (b *tab) click(selector string) {
 	b.t.Fatalf("no click reaches %s\n%s", selector, b.excerpt())
 }
 
+// pressWait presses a key, and waits for what comes of it.
+func (b *tab) pressWait(key, what, expression string) {
+	b.t.Helper()
+	b.press(key)
+	b.wait(what, expression)
+}
+
 // clickWait clicks, and waits for what comes of it.
 func (b *tab) clickWait(selector, what, expression string) {
 	b.t.Helper()

@@ -28,8 +28,7 @@ func TestSearchBox(t *testing.T) {
 	}
 	b.size(1280, 844)
 	b.open("/usage")
-	b.press("/")
-	b.wait("names are offered", `(document.execCommand("insertText", false, "h"), document.activeElement.value = "hours proj", document.activeElement.dispatchEvent(new Event("input")), document.querySelector("#names option")?.value.startsWith("hours project:"))`)
+	b.pressWait("/", "names are offered", `(document.execCommand("insertText", false, "h"), document.activeElement.value = "hours proj", document.activeElement.dispatchEvent(new Event("input")), document.querySelector("#names option")?.value.startsWith("hours project:"))`)
 	b.open("/search?q=hours")
 	b.clickWait(".facet a", "the filter stands in the box", `document.querySelector("#find").value.startsWith("hours project:") && document.querySelector('.facet [aria-current="true"]')`)
 	b.clickWait(`.facet [aria-current="true"]`, "and leaves it", `document.querySelector("#find").value === "hours"`)

@@ -17,8 +17,7 @@ import (
 // filled makes a file with a few pages of every kind, and answers its path.
 func filled(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	for i, key := range names("row", 300) {
 		put(t, s, i*20, key)
 	}

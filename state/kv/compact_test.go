@@ -36,8 +36,7 @@ func TestCompaction(t *testing.T) {
 	diff := cmp.Diff(want, dump(t, s))
 	kit.Check(t, diff == "", "%v", diff)
 	put(t, s, 10, "c")
-	closeNow(t, s)
-	s = open(t, Options{Path: path})
+	s = reopen(t, s, path)
 	diff = cmp.Diff(map[string]int{"a": 100, "b": 100, "c": 10}, s.held())
 	kit.Check(t, diff == "", "%v", diff)
 }

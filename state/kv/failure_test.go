@@ -162,8 +162,7 @@ func TestFailureReachesThoseThatWait(t *testing.T) {
 
 // A removed file is still readable through the open one, and is written again.
 func TestRemovedInUse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 300, "a", "b")
 	want, epoch := dump(t, s), s.Epoch()
 	stop := run(t, s)
@@ -174,8 +173,7 @@ func TestRemovedInUse(t *testing.T) {
 	kit.Check(t, diff == "", "%v", diff)
 	put(t, s, 10, "c")
 	stop()
-	closeNow(t, s)
-	s = open(t, Options{Path: path})
+	s = reopen(t, s, path)
 	diff = cmp.Diff(map[string]int{"a": 300, "b": 300, "c": 10}, s.held())
 	kit.Check(t, diff == "" && s.Epoch() == epoch, "%v", diff)
 }

@@ -106,6 +106,18 @@ func closeNow(t testing.TB, s store) {
 	kit.Should(t, s.Close())
 }
 
+func openAt(t testing.TB) (s store, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "state.db")
+	return open(t, Options{Path: path}), path
+}
+
+func reopen(t testing.TB, s store, path string) store {
+	t.Helper()
+	closeNow(t, s)
+	return open(t, Options{Path: path})
+}
+
 // checkMemory compares what the owner has in memory with what the file says.
 func checkMemory(t testing.TB, s store) {
 	t.Helper()

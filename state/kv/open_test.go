@@ -22,8 +22,7 @@ func TestLocked(t *testing.T) {
 
 // A caller that must not wait for another process gets the error at once.
 func TestNoWait(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	synctest.Test(t, func(t *testing.T) { // in its time only waiting takes any
 		for noWait, want := range map[bool]time.Duration{true: 0, false: lockWait} {
 			begun := time.Now()
@@ -51,16 +50,14 @@ func TestModes(t *testing.T) {
 
 // Only two damaged files are kept, and each new one begins a new epoch.
 func TestDamageFoundInUse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	for range 4 {
 		epoch := s.Epoch()
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(t.Context(), func() bool { return false }) }()
 		s.fail(ErrCorrupt)
 		kit.Err(t, "run", ErrCorrupt)(<-ended)
-		closeNow(t, s)
-		s = open(t, Options{Path: path})
+		s = reopen(t, s, path)
 		if s.SetAside() == "" || s.Epoch() == epoch {
 			t.Errorf("aside %q, epoch %s", s.SetAside(), s.Epoch())
 		}
@@ -72,8 +69,7 @@ func TestDamageFoundInUse(t *testing.T) {
 // A marker of damage, and what a crash left of a copy, belong to the file they lie next to: once that was moved away,
 // the one that is made in its place is as good as any.
 func TestMadeBesideLeftovers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	s.fail(ErrCorrupt)
 	<-s.marked
 	closeNow(t, s)

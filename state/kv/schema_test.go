@@ -3,7 +3,6 @@ package kv
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,8 +11,7 @@ import (
 
 // A file of another schema is not opened, nor touched, nor set aside, and one line says what to do.
 func TestOtherSchema(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 10, "a")
 	closeNow(t, s)
 	before, _ := os.ReadFile(path)

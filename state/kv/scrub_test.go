@@ -3,7 +3,6 @@ package kv
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +12,7 @@ import (
 
 // What was removed is gone from the file too once it was scrubbed, and everything else is as it was.
 func TestScrub(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 10, "a", "what nobody is to read")
 	kit.Must(t, s.deleteRows(t.Context(), "what nobody is to read"))
 	want := dump(t, s)

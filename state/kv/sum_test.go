@@ -18,8 +18,7 @@ import (
 // sampleOfSum makes a file with an earlier transaction in its free pages, and answers its bytes.
 func sampleOfSum(t *testing.T) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 300, names("row", 90)...)
 	put(t, s, 9000, "large")
 	kit.Must(t, s.PutMeta(t.Context(), "name", []byte("laptop")))
@@ -115,8 +114,7 @@ func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // A page of an earlier transaction is whole, has its number, and its rows have the right checksums.
 func TestPageOfAnEarlierTransaction(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 300, names("row", 90)...)
 	put(t, s, 301, "row00000")
 	closeNow(t, s)
@@ -135,8 +133,7 @@ func TestPageOfAnEarlierTransaction(t *testing.T) {
 
 // A row that went away under the running process, with its page, is missed by a compaction and at the next start.
 func TestRowLostInUse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 10, names("row", 20)...)
 	err := s.Update(t.Context(), 0, func(tx *Tx) error {
 		tx.dirty = true
@@ -147,15 +144,13 @@ func TestRowLostInUse(t *testing.T) {
 	if err := s.Compact(t.Context()); !errors.Is(err, ErrCorrupt) || !errors.Is(s.failure(), ErrCorrupt) {
 		t.Errorf("compaction: %v, then %v", err, s.failure())
 	}
-	closeNow(t, s)
-	s = open(t, Options{Path: path})
+	s = reopen(t, s, path)
 	kit.Check(t, s.SetAside() != "", "nothing was noticed")
 }
 
 // The sum follows what transactions do: rows put twice, put and removed, numbers, and transactions that fail.
 func TestSumFollows(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 10, "a", "a", "b", "c")
 	put(t, s, 20, "a")
 	steps := []func(tx *Tx) error{
@@ -188,8 +183,7 @@ func TestSumFollows(t *testing.T) {
 
 // A file must have its sum.
 func TestSumIsMissing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := open(t, Options{Path: path})
+	s, path := openAt(t)
 	put(t, s, 10, "a")
 	closeNow(t, s)
 	b, _, err := openBolt(path, 0)

@@ -59,8 +59,7 @@ func gitleaks(t *testing.T, dir string) map[string]bool {
 	if out, err := tool.CombinedOutput(); err != nil {
 		t.Skipf("gitleaks cannot be built or run: %v: %.200s", err, out)
 	}
-	text, err := os.ReadFile(report)
-	kit.Must(t, err)
+	text := kit.Try(os.ReadFile(report)).Must(t)
 	var found []struct{ File string }
 	if err := json.Unmarshal(text, &found); err != nil {
 		t.Fatal(fmt.Errorf("read report: %w", err))

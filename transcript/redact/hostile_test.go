@@ -8,8 +8,7 @@ import (
 // TestHostileTexts: no text makes masking more than a fixed amount of work for each of its bytes. A file in a cloned
 // repository would else hold up everything.
 func TestHostileTexts(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	const n = 1 << 12
 	all := map[string]string{
 		"a long scheme":         strings.Repeat("a", n) + "://a:b1234567c@host",

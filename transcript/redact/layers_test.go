@@ -37,8 +37,7 @@ func eachLine(text string, change func(n int, line string) string) string {
 
 // TestNumberedLines masks what tools show with something before each line, as without it.
 func TestNumberedLines(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for name, file := range map[string]string{
 		"YAML":       "db:\n  user: app\n  password: k3Jd81mPq2x\n  port: 5432",
 		"properties": "db.user=app\ndb.password=k3Jd81mPq2x\n",
@@ -60,8 +59,7 @@ func TestNumberedLines(t *testing.T) {
 
 // TestLayers masks a secret however it is encoded, and gives it the same token.
 func TestLayers(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	const value = "k3Jd81/mPq2+x9"
 	text := `password="` + value + `"`
 	entities := strings.NewReplacer("k", "&#107;", "J", "&#x4a;", `"`, "&#34;").Replace(text)
@@ -100,8 +98,7 @@ func TestLayers(t *testing.T) {
 
 // TestKnown masks a value wherever else a line has it, if some position shows that it is a secret.
 func TestKnown(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	const value = "k3Jd81mPq2x"
 	line := `{"uuid":"` + value + `","a":"DB_PASSWORD=` + value + `","b":["it is ` + value + `.","mysql -p` + value + ` ` + value + `s",` +
 		quote(quote(map[string]string{"x": value})) + `],"` + value + `":1}`

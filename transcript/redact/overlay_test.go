@@ -12,8 +12,7 @@ import (
 
 // TestChanges finds the tokens of any key, and puts them back in place; nothing else passes as masked.
 func TestChanges(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	text := []byte(`{"a":"use ` + secret + ` and \"` + secret + `\"","b":"export DB_PASSWORD=ab12cd now ***"}`)
 	masked, ranges := m.Object(text)
 	list, only := Changes(text, masked)

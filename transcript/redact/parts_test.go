@@ -9,8 +9,7 @@ import (
 
 // TestLongStrings masks strings that are searched in parts, wherever the parts begin, with memory for one part.
 func TestLongStrings(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for _, filler := range []string{`\\`, `\ud83d\ude00`, `\\u0041`} {
 		for shift := range len(filler) + 1 {
 			var b strings.Builder

@@ -55,8 +55,7 @@ var places = map[string]func(text string) string{
 
 // TestPlanted masks secrets of every kind in every position.
 func TestPlanted(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	total, missed := 0, 0
 	for _, kind := range slices.Sorted(maps.Keys(planted.Kinds())) {
@@ -80,8 +79,7 @@ func TestPlanted(t *testing.T) {
 
 // TestPlantedTexts masks secrets in texts that are no JSON.
 func TestPlantedTexts(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	wraps := map[string]func(string) string{
 		"alone":    func(s string) string { return s },
@@ -110,9 +108,14 @@ func leaks(out, secret string) bool {
 
 func masker(t testing.TB, further ...Rule) *Masker {
 	t.Helper()
-	m, err := New(Key{1, 2, 3}, further...)
-	kit.Must(t, err)
+	m := kit.Try(New(Key{1, 2, 3}, further...)).Must(t)
 	return m
+}
+
+// parallel is masker for a test that runs in parallel with others.
+func parallel(t *testing.T, further ...Rule) *Masker {
+	t.Parallel()
+	return masker(t, further...)
 }
 
 // check holds a masked line to what must not change.

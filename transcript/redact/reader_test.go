@@ -11,8 +11,7 @@ import (
 
 // TestReaderAt masks files of every size the same, however they are read.
 func TestReaderAt(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	filler := strings.Repeat("some words of a document, line after line\n", 1<<15)
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B\n", 90) + "-----END PRIVATE KEY-----\n"
 	for name, at := range map[string][]int{
@@ -60,8 +59,7 @@ func read(t *testing.T, r io.ReaderAt, size, piece int) []byte {
 
 // TestBinaryFiles leaves what is no text alone, and takes text with odd bytes for text.
 func TestBinaryFiles(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for text, masked := range map[string]bool{
 		"\x89PNG\x00\x00" + secret:             false,
 		"\xff\xfe\x00\xd8b\x00 " + secret:      false, // half a pair

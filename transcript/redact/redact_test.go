@@ -23,8 +23,7 @@ const secret = "ghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"
 
 // TestUntouched holds identities, names and binary data to what they were.
 func TestUntouched(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	image := strings.Repeat("AKIA", 8) + "/AKIAQ3EGSDFKJ4KKAX2Z/" + strings.Repeat("abcd", 80)
 	for name, line := range map[string]string{
 		"ids":          `{"uuid":"` + secret + `","parentUuid":"` + secret + `","sessionId":"` + secret + `","requestId":"` + secret + `","timestamp":"` + secret + `"}`,
@@ -57,8 +56,7 @@ func TestUntouched(t *testing.T) {
 
 // TestFreeText masks what a tool is given or returns, whatever its members are called.
 func TestFreeText(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for _, line := range []string{
 		`{"message":{"content":[{"type":"tool_use","id":"t","input":{"id":"` + secret + `"}}]}}`,
 		`{"toolUseResult":{"signature":"` + secret + `"}}`,
@@ -76,10 +74,8 @@ func TestFreeText(t *testing.T) {
 
 // TestTokens shows what tokens look like, and that equal secrets are equal tokens at any depth.
 func TestTokens(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
-	other, err := New(Key{9})
-	kit.Must(t, err)
+	m := parallel(t)
+	other := kit.Try(New(Key{9})).Must(t)
 	of := func(m *Masker, line string) (string, Range) {
 		out, ranges := m.Object([]byte(line))
 		if len(ranges) != 1 {
@@ -209,8 +205,7 @@ func TestLikely(t *testing.T) {
 
 // TestProperties masks lines made from pieces that are hard to distinguish.
 func TestProperties(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	var pieces []string
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, form := range planted.Kinds() {
@@ -377,8 +372,7 @@ func BenchmarkObject(b *testing.B) {
 
 // TestAdjacent: secrets that follow each other without a gap are all masked, at once.
 func TestAdjacent(t *testing.T) {
-	m, err := New(NewKey())
-	kit.Must(t, err)
+	m := kit.Try(New(NewKey())).Must(t)
 	_, secret := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["plaid"])
 	out, ranges := m.Text(bytes.Repeat([]byte(secret), 40))
 	if len(ranges) != 40 {

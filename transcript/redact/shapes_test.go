@@ -59,8 +59,7 @@ const kept = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
 
 // TestColours masks secrets in what was written for a terminal.
 func TestColours(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for _, text := range []string{
 		"\x1b[32m" + secret + "\x1b[0m", "\x1b[01;31m\x1b[K" + secret + "\x1b[m\x1b[K", `\x1b[32m` + secret, `printf '\033[1;32m` + secret,
 		"\x1b[01;31m\x1b[Kghp_\x1b[m\x1b[K" + secret[4:], "\x1b[36mDB_PASSWORD\x1b[0m=\x1b[33m" + secret[4:],
@@ -95,8 +94,7 @@ func TestColours(t *testing.T) {
 
 // TestShapes masks secrets whose surroundings are unlike those in planted.
 func TestShapes(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	long := "eyJ" + strings.Repeat("aZ3_", 120) + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
 	for in, secret := range map[string]string{
 		`{"a":` + quote("it is "+long+".c2lnbmF0dXJl") + `}`:                         "zdWIiOiIxMjM0",

@@ -45,8 +45,7 @@ func fromUTF16(t testing.TB, b []byte, with binary.AppendByteOrder) string {
 
 // TestWideFiles masks UTF-16 as the same text in UTF-8, with the same tokens, however it is read.
 func TestWideFiles(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	key := "-----BEGIN PRIVATE KEY-----\r\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B\r\n", 90) + "-----END PRIVATE KEY-----\r\n"
 	for name, text := range map[string]string{
 		"a key":       "TOKEN=" + secret + "\r\n",
@@ -100,8 +99,7 @@ func checkWide(t testing.TB, m *Masker, disk, held []byte) {
 // TestWideSecrets masks secrets that are more than ASCII: they may begin, end and be full of characters of two bytes
 // and of two units.
 func TestWideSecrets(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for _, password := range []string{
 		"Жb1cd2e3f4g5h6", "Äb1cd2e3f4g5h6Ж", "b1cd2Жe3f4g5h6", "😀b1cd2e3f4g5h6😀", "Ж1bЖcd", "a1ЖЖbc", "Жa1bcd", "a1bcdЖ", "*Ж1bc*",
 	} {
@@ -133,8 +131,7 @@ func TestWideSecrets(t *testing.T) {
 
 // TestWidePairs: a rule that ends or begins within a character of two units masks all of it.
 func TestWidePairs(t *testing.T) {
-	t.Parallel()
-	m := masker(t, Rule{Name: "ours", Pattern: `ours:.(.{12})`, Literals: []string{"ours:"}})
+	m := parallel(t, Rule{Name: "ours", Pattern: `ours:.(.{12})`, Literals: []string{"ours:"}})
 	for order, o := range orders {
 		in := append([]byte(o.mark), inUTF16("many words ours:😀 ten more 😀 and more words", o.with)...)
 		out, ranges := m.File("x", in)
@@ -148,8 +145,7 @@ func TestWidePairs(t *testing.T) {
 // TestWideLines masks lines of UTF-16, which are cut behind the byte of a newline, and what is appended in UTF-16 to a
 // file of another encoding.
 func TestWideLines(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	for order, o := range orders {
 		text := append([]byte(o.mark), inUTF16("TOKEN="+secret+"\r\nTOKEN="+secret+"\r\nTOKEN="+secret+"\r\n", o.with)...)
 		var all []byte
@@ -181,8 +177,7 @@ func TestWideLines(t *testing.T) {
 
 // TestNotWide leaves files with many zeros alone: nothing in them is UTF-16, although some of it may look so.
 func TestNotWide(t *testing.T) {
-	t.Parallel()
-	m := masker(t)
+	m := parallel(t)
 	png := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x01\x00"), bytes.Repeat([]byte{0, 1, 0, 0}, 3000)...)
 	samples := []byte{}
 	for i := range 6000 {

@@ -59,6 +59,9 @@ func (d *dialog) answer(tokens int64) string {
 
 func (d *dialog) turn(tokens int64) { d.prompt(fmt.Sprintf("prompt %d", d.n)); d.answer(tokens) }
 
+// turns is a talk of prompts and their answers.
+func turns(tokens ...int64) func(d *dialog) { return func(d *dialog) { d.turns(tokens...) } }
+
 func (d *dialog) turns(tokens ...int64) {
 	for _, n := range tokens {
 		d.turn(n)
@@ -146,12 +149,8 @@ func TestCheckpoints(t *testing.T) {
 			d.boundary("auto", 168*k, 30*k)
 			d.turn(40 * k)
 		}},
-		{"a token below, and at it", "auto_80@133600 auto_90@150300", func(d *dialog) {
-			d.turns(133_599, 133_600, 150_299, 150_300)
-		}},
-		{"from below 80 to above 90", "auto_90@160000", func(d *dialog) {
-			d.turns(100*k, 160*k, 140*k, 161*k)
-		}},
+		{"a token below, and at it", "auto_80@133600 auto_90@150300", turns(133_599, 133_600, 150_299, 150_300)},
+		{"from below 80 to above 90", "auto_90@160000", turns(100*k, 160*k, 140*k, 161*k)},
 		{"from 70 to the boundary", "compact@168000!", func(d *dialog) {
 			d.turn(117 * k)
 			d.boundary("auto", 168*k, 0)
@@ -170,12 +169,8 @@ func TestCheckpoints(t *testing.T) {
 			d.boundary("auto", 168*k, 20*k)
 			d.turns(141*k, 155*k)
 		}},
-		{"a drop of 40 % without a boundary", "auto_80@140000 auto_80@139000", func(d *dialog) {
-			d.turns(140*k, 84*k, 139*k)
-		}},
-		{"a drop of 30 %", "auto_80@140000", func(d *dialog) {
-			d.turns(140*k, 98*k, 139*k)
-		}},
+		{"a drop of 40 % without a boundary", "auto_80@140000 auto_80@139000", turns(140*k, 84*k, 139*k)},
+		{"a drop of 30 %", "auto_80@140000", turns(140*k, 98*k, 139*k)},
 		{"a rewind", "auto_80@140000 auto_90@155000 auto_80@141000 auto_90@156000", func(d *dialog) {
 			d.turn(100 * k)
 			back := d.leaf

@@ -98,8 +98,7 @@ func TestMouse(t *testing.T) {
 func TestKeys(t *testing.T) {
 	d := desk(t, serve(t, &answers{}))
 	h := sit(t, d)
-	h.write("ho")
-	h.until("what was found", h.quiet)
+	h.writeUntil("ho", "what was found", h.quiet)
 	h.keys(special(tea.KeyDown))
 	h.write("o") // opens; there is no browser
 	h.until("the answer", h.quiet)
@@ -139,8 +138,7 @@ func TestNarrow(t *testing.T) {
 		kit.Check(t, [2]string{text, project} == want, "%q is %q in %q", query, text, project)
 	}
 	h := sit(t, desk(t, serve(t, &answers{})))
-	h.write("total")
-	h.until("what was found", h.quiet)
+	h.writeUntil("total", "what was found", h.quiet)
 	for _, want := range []string{"project:shop total", "total"} {
 		h.keys(special(tea.KeyTab))
 		h.until("what was found", h.quiet)

@@ -34,8 +34,7 @@ func (h *hand) frame() string {
 func TestFrames(t *testing.T) {
 	h := sit(t, desk(t, serve(t, &answers{})))
 	frames := []string{h.frame()}
-	h.write("total")
-	h.until("what was found", h.quiet)
+	h.writeUntil("total", "what was found", h.quiet)
 	frames = append(frames, h.frame())
 	h.keys(special(tea.KeyDown), special(tea.KeyF1))
 	frames = append(frames, h.frame())
@@ -56,8 +55,7 @@ func TestFrames(t *testing.T) {
 func TestColours(t *testing.T) {
 	h := sit(t, desk(t, serve(t, &answers{})))
 	h.m.colours = true
-	h.write("total")
-	h.until("what was found", h.quiet)
+	h.writeUntil("total", "what was found", h.quiet)
 	h.keys(special(tea.KeyPgDown))
 	for _, want := range []string{"\x1b[7m›", "\x1b[1;33mtotal\x1b[0m", "\x1b[31m- round(x)", "\x1b[32m+ x"} {
 		kit.Has(t, "is not in", h.m.View().Content, want)
@@ -70,8 +68,7 @@ func TestLateAnswers(t *testing.T) {
 	first, second := s.gate("to"), s.gate("tot")
 	h := sit(t, desk(t, serve(t, s)))
 	h.write("to")
-	h.write("t")
-	h.until("two questions", func() bool { return len(s.all()) == 2 })
+	h.writeUntil("t", "two questions", func() bool { return len(s.all()) == 2 })
 	h.write("al") // waits, whatever is written meanwhile
 	kit.Require(t, h.m.asks.waiting && len(h.m.asks.flying) == 2, "%+v", h.m.asks)
 	close(second)
@@ -90,8 +87,7 @@ func TestGivenUp(t *testing.T) {
 	defer close(s.gate("to"))
 	defer close(s.gate("tot"))
 	h := sit(t, desk(t, serve(t, s)))
-	h.write("tot")
-	h.until("two questions", func() bool { return len(s.all()) == 2 })
+	h.writeUntil("tot", "two questions", func() bool { return len(s.all()) == 2 })
 	oldest := h.m.asks.flying[0].number
 	h.take(overdueMsg{oldest}) // nothing waits for it
 	kit.Require(t, len(h.m.asks.flying) == 2, "a question that holds up nothing is given up")
@@ -114,12 +110,10 @@ func TestAway(t *testing.T) {
 		!strings.Contains(text, "What time is it?") {
 		t.Errorf("the screen is\n%s", text)
 	}
-	h.write(`"rounded twice" total`)
-	h.until("what was found", h.quiet)
+	h.writeUntil(`"rounded twice" total`, "what was found", h.quiet)
 	kit.Check(t, len(h.m.page.rows) == 0, "found %+v", h.m.page.rows) // ** is between the words
 	h.keys(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl})
-	h.write(`"math.Round(sum)" TOTAL`)
-	h.until("what was found", h.quiet)
+	h.writeUntil(`"math.Round(sum)" TOTAL`, "what was found", h.quiet)
 	r := h.m.selected()
 	kit.Require(t, r != nil && r.Session == cart && r.kind == "answer" && r.line == 1, "found %+v", h.m.page.rows)
 	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") || !strings.Contains(text, "lines with all words, newest first: the server") {
@@ -128,8 +122,7 @@ func TestAway(t *testing.T) {
 
 	h.m.source.Library.Server = desk(t, serve(t, &answers{})).Library.Server
 	at = at.Add(time.Minute)
-	h.write("s")
-	h.until("the server again", h.quiet)
+	h.writeUntil("s", "the server again", h.quiet)
 	kit.Check(t, h.m.page.away == "" && len(h.m.page.rows) == 3, "%+v", h.m.page)
 }
 

@@ -243,6 +243,12 @@ func (h *hand) write(text string) {
 	}
 }
 
+func (h *hand) writeUntil(text, what string, so func() bool) {
+	h.Helper()
+	h.write(text)
+	h.until(what, so)
+}
+
 func special(code rune) tea.KeyPressMsg { return tea.KeyPressMsg{Code: code} }
 
 // onDisk writes a transcript.
