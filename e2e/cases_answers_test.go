@@ -71,29 +71,6 @@ func say(code int, kind, body string) fault {
 	return func(*http.Request) *verdict { return v }
 }
 
-// TestPoison: one entry that the server refuses for what it is does not hold up the others.
-func TestPoison(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c, path := shipped(w, 42, 5)
-		w.gate.set(onPost(func(r *http.Request) *verdict {
-			return kit.If(bytes.Contains(plainBody(t, r), []byte("POISON")), &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}, nil)
-		}))
-		w.d.Pause() // so that all lines come in one batch
-		w.add(path, c.even(30, 1500))
-		poison := bytes.Count(w.read(path), []byte("\n"))
-		w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
-		w.add(path, c.even(30, 1500))
-		w.d.Resume()
-		w.sync()
-		w.dead(1)
-		if w.plain != nil {
-			lines := w.plain.lines(c.session)
-			_, there := lines[int64(poison)]
-			kit.Check(t, !there && len(lines) == 65, "the server has %d lines, want 65 and not line %d", len(lines), poison)
-		}
-	})
-}
-
 // plainBody is a request's body, decompressed.
 func plainBody(t testing.TB, r *http.Request) []byte {
 	body, err := io.ReadAll(r.Body)
@@ -184,25 +161,6 @@ func TestProxyRefusesForAWhile(t *testing.T) {
 			w.proven(c.session, path)
 		})
 	}
-}
-
-// TestRefusedAlone: with one session and one line that the server refuses, the line becomes a dead letter only when the
-// server accepted something after it.
-func TestRefusedAlone(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c, path := shipped(w, 62, 5)
-		w.gate.set(onPost(func(r *http.Request) *verdict {
-			return kit.If(bytes.Contains(plainBody(t, r), []byte("POISON")), &verdict{status: 422, body: `{"error":{"code":"poison","message":"no"}}`}, nil)
-		}))
-		w.add(path, []byte(`{"type":"user","message":"POISON","cwd":"`+w.cwd()+"\"}\n"))
-		w.until("status shows the refusal", func(s status) bool {
-			return s.Outbox.Entries > 0 && len(s.Servers) > 0 && s.Servers[0].State == "refused"
-		})
-		w.dead(0)
-		w.addAndSync(path, c.even(5, 1500))
-		w.dead(1)
-		w.gate.set(nil)
-	})
 }
 
 // TestNamesThatAServerRefuses: transcripts whose names hold control characters are delivered.

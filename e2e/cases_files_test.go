@@ -158,20 +158,6 @@ func TestUnreadableFolder(t *testing.T) {
 	})
 }
 
-func TestHalfALine(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		c, path := shipped(w, 32, 10)
-		whole := w.read(path)
-		line := c.line(4000)
-		w.addAndSync(path, line[:1500])
-		pass(2500 * time.Millisecond) // longer than a complete last line without newline has to be quiet
-		w.holds(c.session, whole)
-		kit.Check(t, w.plain == nil || len(w.plain.lines(c.session)) == 10, "half a line was sent")
-		w.addAndSync(path, line[1500:])
-		w.proven(c.session, path)
-	})
-}
-
 // TestLastLineWithoutNewline: a complete record is shown before its newline comes, and is not sent a second time then.
 func TestLastLineWithoutNewline(t *testing.T) {
 	w, c, path := aloneShipped(t, 33, 10)
