@@ -213,4 +213,10 @@ CREATE SECRET s (TYPE S3, KEY_ID 'x', SECRET '‹«a40»›')
 echo ‹«p14»›  |  sudo  -S apt update
 const pw = process.env.DB_PASSWORD || '‹«p14»›';
 $CFG->dbpass    = '‹«p14»›';
+mosquitto_passwd -b /etc/p kim ‹«p14»›
+netlify env:set API_SECRET ‹«a32»›
+ngrok config add-authtoken ‹2«a26»_«a21»›
+nmcli con modify x wifi-sec.psk "‹«p14»›"
+rabbitmqadmin -u kim -p ‹«p14»› list queues
+bundle config set --local gems.example.com kim:‹«a16»›
 `

@@ -34,10 +34,10 @@ var commandRules = []Rule{
 	program("https://www.mongodb.com/docs/mongodb-shell/reference/options/",
 		`mongo(?:sh|dump|restore|export|import|stat|top|files)?|cqlsh|clickhouse-client|influx|twine\s+upload|ncftpput|rdesktop|xfreerdp|`+
 			`crackmapexec|netexec|nxc|evil-winrm|smbmap|hydra|psexec(?:64)?|ftp|vncdo|svn|snowsql|vsql|bteq|kinit|nordvpn|`+
-			`security\s+unlock-keychain|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino`,
+			`security\s+unlock-keychain|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino|rabbitmqadmin|airflow\s+users|xcrun\s+altool`,
 		`-p[= ]?[ \t]*`, "mongo", "cqlsh", "clickhouse-client", "influx", "twine", "ncftpput", "rdesktop", "freerdp", "crackmapexec", "netexec",
 		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "useradd", "usermod", "wmiexec",
-		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino "),
+		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino ", "rabbitmqadmin", "airflow users", "xcrun altool"),
 	program("https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility",
 		`sqlcmd|bcp|osql|isql|tsql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|freebcp|mssql-cli|fisql|ssh-keygen|pdftk|zipcloak|qpdf|usql`, `-P[ \t]*`,
 		"sqlcmd", "bcp ", "osql", "isql", "tsql", "zip ", "mosquitto_", "ipmitool", "mssql-cli", "ssh-keygen"),
@@ -109,6 +109,12 @@ var commandRules = []Rule{
 		`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|heroku\s+config:set\s+\w+=`,
 		"htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login", "cargo login", "vault login",
 		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
+	following(`mosquitto_passwd\s+-b\s+\S+\s+\S+|netlify\s+env:set\s+\w+|ngrok\s+(?:config\s+add-)?authtoken|glab\s+variable\s+set\s+\w+|`+
+		`networksetup\s+-setairportnetwork\s+\w+\s+\S+|\b(?:input|owner|user)_pw|hash-password\s+--plaintext|radtest\s+\S+|`+
+		`bundle\s+config\s+(?:set\s+)?(?:--\w+\s+)?[\w-]+(?:\.[\w-]+)+\s+[\w.@-]+:|cloudflared\s+service\s+install|`+
+		`(?:wifi-sec\.psk|802-1x\.password)`,
+		"mosquitto_passwd", "netlify env", "ngrok ", "add-authtoken", "glab variable", "-setairportnetwork", "input_pw", "owner_pw", "user_pw",
+		"--plaintext", "radtest ", "bundle config", "cloudflared service", "wifi-sec.psk", "802-1x.password"),
 	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|`+
 		`dotnet\s+user-secrets\s+set\s+\S+|gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|`+
 		`yarn\s+config\s+set\s+(?:-\w+\s+)?\S*(?:[aA]uthToken|[aA]uthIdent)|ansible-vault\s+encrypt_string|set_network\s+\d+\s+psk\s+['"]?|`+
