@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLinear: four times as much text takes about four times as many steps, where 16 would be quadratic, of quick checks and of
-// expressions, whatever is repeated in it. No other test runs beside it, as it counts for all.
+// TestLinear: four times as much text takes about four times as many steps, of quick checks and of expressions, where
+// 16 times would be quadratic, whatever is repeated in it. No other test runs beside it, as it counts for all.
 func TestLinear(t *testing.T) {
 	m := masker(t)
 	defer func() { looked = nil }()
