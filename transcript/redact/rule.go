@@ -188,8 +188,8 @@ func (r *rule) allowed(part []byte, loc []int, secret []byte, path string) bool 
 }
 
 // digests are words between a vendor's name and what identifies a version or a file.
-var digests = []string{"commit", "sha", "rev", "ref", "hash", "digest", "head", "tree", "parent", "checksum", "integrity",
-	"etag", "tag"}
+var digests = []string{"commit", "sha", "rev", "ref", "hash", "digest", "head", "tree", "parent", "checksum",
+	"integrity", "etag", "tag"}
 
 // isNoKey reports whether what follows a vendor's name is a hash, as the words between say, or code.
 func isNoKey(part []byte, loc []int, secret []byte) bool {
