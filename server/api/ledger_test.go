@@ -60,10 +60,10 @@ func (d *writes) post(path, body string) (int, conflict) {
 func TestLedger(t *testing.T) {
 	r := newRig(t, func(s *api.Server) { s.Version = "1.2.3" })
 	a := &writes{r: r, incarnation: "a", count: "0"}
-	status, c := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
+	status, _ := a.post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
 	kit.Require(t, status == http.StatusOK && a.count == "1", "%d, ledger %+v", status, a)
 	kit.Equal(t, "the answer to a write is of version", a.version, "1.2.3")
-	status, c = (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
+	status, c := (&writes{r: r, incarnation: "b", count: "0"}).post("/api/conversations", piece{lines: objects("x", 0, 3)}.body("s"))
 	kit.Check(t, status == http.StatusConflict && c.Error.Code == "writer_behind", "a new state: %d %+v", status, c)
 	status, c = a.post("/api/conversations", piece{lines: objects("y", 1, 2), first: 1}.body("s"))
 	kit.Check(t, status == http.StatusConflict && c.Error.Code == "other_bytes" && c.Error.Stream != nil &&

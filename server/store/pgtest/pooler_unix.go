@@ -54,7 +54,7 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
+		_ = <-ended
 		if t.Failed() {
 			t.Log(log())
 		}
