@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/lines"
 	"github.com/ccship/ccship/server/store/pgtest"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -82,6 +84,28 @@ func TestPostgresGone(t *testing.T) {
 	kit.Must(t, c.Start())
 	s.patience = pgPatience
 	kit.Should(t, s.Put(t.Context(), pgBatch("s", "x")))
+}
+
+// TestPostgresOneStreamTwice: of two batches of one stream in a group, the later one is not stored when the database
+// takes the earlier one no more.
+func TestPostgresOneStreamTwice(t *testing.T) {
+	at := pgtest.Shared(t).Database(t)
+	s := openPg(t, at)
+	kit.Must(t, s.Put(t.Context(), pgBatch("s", "x")))
+	s.patience = 2 * time.Second
+	holder := kit.Try(pgx.Connect(t.Context(), at)).Must(t)
+	defer func() { _ = holder.Close(context.Background()) }()
+	kit.Try(holder.Exec(t.Context(), `BEGIN; LOCK TABLE streams`)).Must(t)
+	var group []*lines.Job
+	for i := range 2 {
+		b := pgBatch("s", "y")
+		b.Lines[0].Index = int64(1 + i)
+		group = append(group, &lines.Job{Batch: b, Done: make(chan error, 1)})
+	}
+	go s.writeGroup(slices.Clone(group))
+	kit.Check(t, <-group[0].Done != nil, "stored in a table that another has locked")
+	kit.Try(holder.Exec(t.Context(), `ROLLBACK`)).Must(t)
+	kit.Check(t, <-group[1].Done != nil, "the later batch is stored without the earlier one")
 }
 
 func waitUntil(t *testing.T, what string, done func() bool) {

@@ -32,8 +32,15 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 	return s.Tier.Retry(ctx, func() error { return s.queue.Put(ctx, b, blocks, s.writeGroup) })
 }
 
-// writeGroup writes a group in one transaction, and those batches in a later one of whose streams it has several.
+// writeGroup writes a group in one transaction, and those batches in a later one of whose streams it has several. All
+// share one patience: what comes later in a stream is not tried once the database did not take what comes before.
 func (s *Store) writeGroup(group []*lines.Job) {
+	patience := s.patience
+	for _, j := range group {
+		patience += time.Duration(j.Bytes>>20) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	// Two servers that lock streams in one order can't wait for each other.
 	slices.SortStableFunc(group, func(a, b *lines.Job) int { return compareStreams(a.Batch, b.Batch) })
 	for len(group) > 0 {
@@ -45,20 +52,14 @@ func (s *Store) writeGroup(group []*lines.Job) {
 				first = append(first, j)
 			}
 		}
-		s.writeTogether(first)
+		s.writeTogether(ctx, first)
 		group = rest
 	}
 }
 
 // writeTogether writes batches of different streams in one transaction. When that fails for good every batch is tried
 // alone, so that a batch which cannot be stored does not take others with it.
-func (s *Store) writeTogether(group []*lines.Job) {
-	patience := s.patience
-	for _, j := range group {
-		patience += time.Duration(j.Bytes>>20) * time.Second
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+func (s *Store) writeTogether(ctx context.Context, group []*lines.Job) {
 	done, err := s.transact(ctx, group)
 	if err == nil || len(group) == 1 || again(err) {
 		s.answerGroup(group, done, err)
