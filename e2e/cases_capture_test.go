@@ -39,7 +39,7 @@ func newScribe(w *world, seed uint64, n int) *scribe {
 }
 
 // patiently is how long a capture of a test waits for the server, unless another --wait comes behind it.
-const patiently = "15m"
+const patiently = "5m"
 
 // capture is how a script runs: $1 is the source, $2 the transcript, $3 a folder for signs between command and test.
 func (s *scribe) capture(script string, flags ...string) []string {

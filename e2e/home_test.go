@@ -140,7 +140,7 @@ type outcome struct {
 func (h *home) ccship(args ...string) (out outcome) {
 	h.t.Helper()
 	if args[0] == "verify" && !slices.Contains(args, "--timeout") {
-		args = append(slices.Clone(args), "--timeout", "15m")
+		args = append(slices.Clone(args), "--timeout", "5m")
 	}
 	kit.Within(8*time.Minute, func() bool {
 		out = h.runProgram(kit.Program(h.t, "ccship"), args...)
@@ -167,12 +167,14 @@ func (h *home) equal(path string, want []byte) {
 
 func (h *home) runProgram(program string, args ...string) outcome {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Minute)
+	const longest = 8 * time.Minute // go test ends all tests after ten
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	cmd := h.command(ctx, program, args...)
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
+	kit.Require(h.t, ctx.Err() == nil, "%s %v does not end within %s:\n%s%s", filepath.Base(program), args, longest, &stdout, &stderr)
 	var exit *exec.ExitError
 	kit.Require(h.t, err == nil || errors.As(err, &exit), "run %s %v: %v", filepath.Base(program), args, err)
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}

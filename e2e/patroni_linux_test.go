@@ -82,7 +82,7 @@ func (w *way) pause() int {
 // must never have seen a database with fewer writes than it acknowledged.
 func (w *way) check() {
 	w.t.Helper()
-	w.look("", 0, "sync", "--wait", "--timeout", "15m")
+	w.look("", 0, "sync", "--wait", "--timeout", "8m")
 	kit.Equal(w.t, fmt.Sprintf("%s: dead letters", w.name), w.status().Outbox.Dead, 0)
 	for _, code := range []string{protocol.CodeStoreBehind, protocol.CodeOtherStore} {
 		kit.Check(w.t, !strings.Contains(w.proc.Log.String(), "code="+code),

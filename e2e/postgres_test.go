@@ -70,7 +70,7 @@ func (c *cluster) during(what string, trouble func(round int)) {
 		made.Hear(kit.Plain(kit.Headline(c.ccship("status").stdout)))
 		made.Runs++
 	}
-	c.look("", 0, "sync", "--wait", "--timeout", "15m")
+	c.look("", 0, "sync", "--wait", "--timeout", "8m")
 	for _, s := range c.servers {
 		for _, f := range c.files {
 			got, want := s.raw(f.session, ""), c.read(f.path)

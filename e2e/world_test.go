@@ -86,8 +86,8 @@ func (w *world) start() { w.t.Helper(); w.d = w.daemon() }
 // sync waits until everything on disk is acknowledged.
 func (w *world) sync() {
 	w.t.Helper()
-	out := w.ccship("sync", "--wait", "--timeout", "15m")
-	kit.Require(w.t, out.code == 0, "sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
+	out := w.ccship("sync", "--wait", "--timeout", "5m")
+	kit.Require(w.t, out.code == 0, "not everything is acknowledged: sync --wait: exit %d\n%s%s", out.code, out.stdout, out.stderr)
 }
 
 func (w *world) startAndSync() { w.t.Helper(); w.start(); w.sync() }

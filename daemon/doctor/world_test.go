@@ -96,7 +96,6 @@ func (w *world) write(name, text string, age time.Duration) string {
 
 func (w *world) serve(h http.HandlerFunc) { w.answer.Store(&h) }
 
-// start runs the daemon until the test ends.
 // synced is a world whose daemon has nothing left to do.
 func synced(t *testing.T) *world {
 	t.Helper()
@@ -106,6 +105,7 @@ func synced(t *testing.T) *world {
 	return w
 }
 
+// start runs the daemon until the test ends.
 func (w *world) start() { w.startAt(w.opts.Config) }
 
 func (w *world) startAt(cfg config.Config) {

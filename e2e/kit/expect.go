@@ -93,8 +93,9 @@ func Gives[V any](t T, what string, want V) func(V, error) {
 func Err(t T, what string, want error) func(results ...any) {
 	return func(results ...any) {
 		t.Helper()
-		err, _ := results[len(results)-1].(error)
-		if !errors.Is(err, want) {
+		last := results[len(results)-1]
+		err, isError := last.(error)
+		if last != nil && !isError || !errors.Is(err, want) {
 			t.Errorf("%s: %+v, want the error %v", what, results, want)
 		}
 	}

@@ -150,7 +150,7 @@ var listening = regexp.MustCompile(`listening on ((?:https?|unix)://\S+?)/?\s`)
 // Listening waits until a ccship-server listens, and returns its base URL without a slash at its end.
 func (p *Process) Listening() (string, error) {
 	var found []string
-	if !Within(patience*time.Minute, func() bool {
+	if !Within(longest, func() bool {
 		found = listening.FindStringSubmatch(p.Log.String())
 		return found != nil || p.Ended()
 	}) || found == nil {
