@@ -24,6 +24,17 @@ func (s Steps) Ledger(ctx context.Context, dest string) (known protocol.Ledger, 
 	return s.drainer(dest).Ledger(ctx)
 }
 
+// Store returns the id of the database that a server's queue continues; "" when none is known. The state keeps it a
+// little later: what was learned there may name the one before.
+func (s *Servers) Store(ctx context.Context, dest string) (string, error) {
+	if drainer := s.drainer(dest); drainer != nil {
+		known, _, err := drainer.Ledger(ctx)
+		return known.Store, err
+	}
+	learned, err := s.State.Outbox.Learned(ctx, dest)
+	return learned.Ledger.Store, err
+}
+
 // StepBack stops sending to a server until it has been compared, for the reason in code. See outbox.Drainer.
 func (s Steps) StepBack(dest, code, incarnation string) bool {
 	drainer := s.drainer(dest)

@@ -7,9 +7,9 @@ import (
 	"github.com/ccship/ccship/protocol"
 )
 
-// Check asks a server for its ledger. If the ledger is not the one known here, Check returns after both sides were
-// compared. It finds a server or daemon that was set back in time; otherwise only the next write would show that. If
-// the server cannot be asked, Check returns the error at once.
+// Check asks a server for its ledger. If the ledger is not the one known here, both sides are compared, and Check asks
+// again: the database may have been exchanged meanwhile. It finds a server or daemon that was set back in time;
+// otherwise only the next write would show that. If the server cannot be asked, Check returns the error at once.
 func (r *Reconciler) Check(ctx context.Context, dest string) error {
 	for {
 		known, writer, err := r.Servers.Ledger(ctx, dest)
@@ -30,7 +30,6 @@ func (r *Reconciler) Check(ctx context.Context, dest string) error {
 		}
 		select {
 		case <-compared:
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}

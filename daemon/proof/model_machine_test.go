@@ -49,8 +49,22 @@ type machineSnapshot struct{ state, root map[string][]byte }
 
 // trace is what happened, for the reader of a failure.
 type trace struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu    sync.Mutex
+	text  bytes.Buffer
+	delay func(message string) // unless nil, what logs a message waits until it returns; set before a daemon starts
+}
+
+// delayed is a log handler whose records wait.
+type delayed struct {
+	slog.Handler
+	trace *trace
+}
+
+func (d delayed) Handle(ctx context.Context, r slog.Record) error {
+	if d.trace.delay != nil {
+		d.trace.delay(r.Message)
+	}
+	return d.Handler.Handle(ctx, r)
 }
 
 func (t *trace) Write(b []byte) (int, error) {
@@ -73,7 +87,8 @@ func newModelMachine(dir, name string, s *modelServer, log *trace, lines *int) *
 	}, kit.Only(config.HomeVariable, m.dir))
 	must(err)
 	cfg.Version = name
-	cfg.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})).With("m", name)
+	text := slog.NewTextHandler(log, nil).WithAttrs([]slog.Attr{slog.String("m", name)})
+	cfg.Log = slog.New(delayed{text, log})
 	m.cfg = cfg
 	m.nameState()
 	return m

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,6 +60,45 @@ func TestIdleServerRestored(t *testing.T) {
 		a.write("a", 3)
 		h.send(a, "b", 3)
 		h.server.restore(0, false)
+	})
+}
+
+// TestVerifiedAtOnce: a comparison with another database has ended, and the state does not hold yet which database it is.
+func TestVerifiedAtOnce(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		waits, on := make(chan struct{}, 1), make(chan struct{})
+		release := sync.OnceFunc(func() { close(on) })
+		defer release()
+		h.log.delay = func(message string) {
+			if strings.HasPrefix(message, "delivered again") { // the drainer says so before it keeps the ledger
+				select {
+				case waits <- struct{}{}:
+				default:
+				}
+				<-on
+			}
+		}
+		h.send(a, "a", 3)
+		h.server.snapshot()
+		h.server.restore(0, true)
+		h.deliver(a)
+		h.await("the drainer", waits)
+		h.checkVerify(a)
+		release()
+	})
+}
+
+// TestExchangedDuringComparison: the database is exchanged again while a sync waits for the comparison with it.
+func TestExchangedDuringComparison(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		h.send(a, "a", 3)
+		h.server.snapshot()
+		h.send(a, "a", 3)
+		h.server.snapshot()
+		h.server.restore(1, true)
+		h.server.whenDigested(func() { h.server.restore(0, false) })
+		h.deliver(a)
+		h.checkViews(a)
 	})
 }
 

@@ -200,7 +200,9 @@ func (s *modelServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := httptest.NewRecorder()
 	s.handler.ServeHTTP(answer, r)
-	digested()
+	s.mu.RUnlock()
+	digested() // it may exchange the database
+	s.mu.RLock()
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())

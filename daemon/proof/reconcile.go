@@ -179,11 +179,10 @@ func (r *Reconciler) again(ctx context.Context, dest string, why protocol.Refusa
 
 // compareServer compares every transcript that may differ, and resumes sending to the server.
 func (r *Reconciler) compareServer(ctx context.Context, dest string, why protocol.Refusal) error {
-	learned, err := r.State.Outbox.Learned(ctx, dest)
+	known, _, err := r.Servers.Ledger(ctx, dest)
 	if err != nil {
 		return err
 	}
-	known := learned.Ledger
 	reader := r.Servers.Reader(dest)
 	at, err := reader.Ledger(ctx, r.Origin.Machine, known.Count)
 	if err != nil {

@@ -150,11 +150,11 @@ func (v *verifier) chooseStores(ctx context.Context) error {
 		if v.readers[f.Dest] != nil || f.Dest == "" {
 			continue
 		}
-		learned, err := v.State.Outbox.Learned(ctx, f.Dest)
+		store, err := v.Servers.Store(ctx, f.Dest)
 		if err != nil {
 			return err
 		}
-		v.readers[f.Dest] = v.Servers.Reader(f.Dest).Of(learned.Ledger.Store)
+		v.readers[f.Dest] = v.Servers.Reader(f.Dest).Of(store)
 	}
 	return nil
 }
