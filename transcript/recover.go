@@ -22,8 +22,8 @@ func Records(line []byte) []Record {
 }
 
 // Recover finds the records inside a Malformed line: several concatenated records, one truncated by a crash with the
-// next behind it, runs of NULs between or inside them, UTF-16, another encoding. Truncated records are lost. The
-// objects are returned in order and point into line, unless it is no UTF-8 or has NULs.
+// next behind it, runs of NULs between or inside them, UTF-16, another encoding, a list of records or a line of one.
+// Truncated records are lost. The objects are returned in order and point into line, unless it is no UTF-8 or has NULs.
 //
 // An object counts as a record if it stands where a record may begin (at the start of the line, or after a record), or
 // if the end of the line or another record follows it. An object inside the remains of a truncated record is followed
@@ -39,6 +39,10 @@ func Recover(line []byte) [][]byte {
 		}
 	}
 	r := recovery{line: line, budget: 16*len(line) + 1<<16}
+	if i := skipSpace(line, 0); i < len(line) && line[i] == '[' {
+		i = skipSpace(line, i+1)
+		r.list, r.listed = i < len(line) && line[i] == '{', i
+	}
 	for r.at >= 0 && r.budget > 0 {
 		r.next()
 	}
@@ -75,7 +79,10 @@ type recovery struct {
 	line  []byte
 	at    int  // where the next object may begin, -1 if nowhere
 	clean bool // a record ended directly before at
-	found [][]byte
+	// list is set when the line begins as a list of objects, the first of which begins at listed.
+	list   bool
+	listed int
+	found  [][]byte
 	// budget is how many more bytes may be scanned. A line may contain many starts of records that never end, each of
 	// which has to be tried; real damage never comes near the limit.
 	budget int
@@ -85,7 +92,9 @@ type recovery struct {
 func (r *recovery) next() {
 	start := skipSpace(r.line, r.at)
 	clean := start < len(r.line) && r.line[start] == '{' && (r.clean || r.at == 0)
-	if !clean {
+	if first := r.list && r.at == 0; first {
+		start = r.listed
+	} else if !clean {
 		if start = recordStart(r.line, r.at); start < 0 {
 			r.at = -1
 			return
@@ -104,11 +113,28 @@ func (r *recovery) next() {
 		return
 	}
 	r.budget -= end - start
-	if after := skipSpace(r.line, end); clean || after == len(r.line) || r.line[after] == '{' {
+	after := r.behind(end)
+	if clean || after == len(r.line) || r.line[after] == '{' {
 		r.found = append(r.found, r.line[start:end])
 		clean = true
 	}
 	r.at, r.clean = end, clean
+	if clean {
+		r.at = after
+	}
+}
+
+// behind returns where the next record may begin behind an object: in a list, after a comma. A list ends with the line.
+func (r *recovery) behind(end int) int {
+	after := skipSpace(r.line, end)
+	if !r.list || after == len(r.line) {
+		return after
+	}
+	switch next := skipSpace(r.line, after+1); {
+	case r.line[after] == ',', r.line[after] == ']' && next == len(r.line):
+		return next
+	}
+	return after
 }
 
 // recordStart returns the index at or after i where a record may begin, -1 if none.
