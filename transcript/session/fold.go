@@ -33,6 +33,7 @@ type Fold struct {
 	queue         []string // what waits in the queue
 	dequeued      bool     // one of the queue was taken, and its record follows
 	queuedPrompts []uint64 // hashes of this turn's prompts that came from the queue
+	left          []uint64 // hashes of what left the queue in this turn, and of which a record is to follow
 	guessed       uint64   // hash of the last prompt that left the queue by a record that does not say what left
 	queueTime     time.Time
 	turn          turnState

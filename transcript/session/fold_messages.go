@@ -51,21 +51,20 @@ func (s *Fold) spoken(line int64, r *transcript.Record, said transcript.Speech) 
 	if r.Message != nil {
 		raw = r.Message.Text()
 	}
-	if !s.leaveQueue(raw) {
-		s.leaveQueue(said.Text)
-	}
+	fresh := s.leaveQueue(raw) || s.leaveQueue(said.Text)
 	switch {
 	case said.Speaker.Human():
-		s.prompt(line, r, said)
+		s.prompt(line, r, said, fresh)
 	case said.Speaker != transcript.NoSpeaker:
-		s.message(line, r, said, raw)
+		s.message(line, r, said, raw, fresh)
 	}
 }
 
-// message handles what another speaker than the person says. raw is how the record has it.
-func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech, raw string) {
+// message handles what another speaker than the person says. raw is how the record has it; it is no copy when it is
+// fresh from the queue.
+func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech, raw string, fresh bool) {
 	id := promptHash(raw)
-	if slices.Contains(s.queuedPrompts, id) {
+	if !fresh && slices.Contains(s.queuedPrompts, id) {
 		return
 	}
 	queued := r.Type == "attachment" || r.Type == "queue-operation"
@@ -87,11 +86,11 @@ func promptHash(text string) uint64 {
 	return hash(text[:min(len(text), minQueueText)])
 }
 
-// prompt handles what the person says. A prompt from the queue is recorded up to three times.
-func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech) {
+// prompt handles what the person says. A prompt from the queue is recorded up to three times: the first is fresh.
+func (s *Fold) prompt(line int64, r *transcript.Record, said transcript.Speech, fresh bool) {
 	text, fromQueue := said.Text, r.Type == "attachment" || r.PromptSource == "queued"
 	id := promptHash(text)
-	if slices.Contains(s.queuedPrompts, id) {
+	if !fresh && slices.Contains(s.queuedPrompts, id) {
 		return
 	}
 	middle := fromQueue || r.SourceID != ""
@@ -140,11 +139,14 @@ func (s *Fold) plan(line int64, r *transcript.Record, plan string) {
 	}
 }
 
-func (s *Fold) rememberQueued(id uint64) {
-	if len(s.queuedPrompts) == maxQueue {
-		s.queuedPrompts = append(s.queuedPrompts[:0], s.queuedPrompts[1:]...)
+func (s *Fold) rememberQueued(id uint64) { s.queuedPrompts = remember(s.queuedPrompts, id) }
+
+// remember adds to the newest hashes.
+func remember(ids []uint64, id uint64) []uint64 {
+	if len(ids) == maxQueue {
+		ids = append(ids[:0], ids[1:]...)
 	}
-	s.queuedPrompts = append(s.queuedPrompts, id)
+	return append(ids, id)
 }
 
 func (s *Fold) command(line int64, r *transcript.Record) {
@@ -260,7 +262,7 @@ func (s *Fold) interrupt(line int64, r *transcript.Record) {
 // nextTurn starts a turn with a prompt or a message.
 func (s *Fold) nextTurn(line int64, r *transcript.Record) {
 	s.closeTurn()
-	s.queuedPrompts = s.queuedPrompts[:0]
+	s.queuedPrompts, s.left = s.queuedPrompts[:0], s.left[:0]
 	s.turn = turnState{Turn: Turn{Number: s.turn.Number + 1}, open: true, active: true, from: r.Time}
 	s.turn.at(line, r)
 }

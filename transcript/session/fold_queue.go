@@ -47,12 +47,17 @@ func (s *Fold) enqueue(text string) {
 	s.queue = append(s.queue, transcript.Cut(text, max(room, minQueueText)))
 }
 
-// leaveQueue takes a text out of the queue that a record has. It reports whether it was there.
+// leaveQueue takes a text out of the queue that a record has. It reports whether it was there, or left without having
+// been told: then the record is no copy of what an equal text said before.
 func (s *Fold) leaveQueue(text string) bool {
-	if text == "" || len(s.queue) == 0 {
+	if text == "" {
 		return false
 	}
 	id := promptHash(text)
+	if i := slices.Index(s.left, id); i >= 0 {
+		s.left = slices.Delete(s.left, i, i+1)
+		return true
+	}
 	i := slices.IndexFunc(s.queue, func(q string) bool { return promptHash(q) == id })
 	if i < 0 {
 		return false
@@ -109,7 +114,11 @@ func (s *Fold) takeQueued(text string) (taken string, ok bool) {
 // record of its own follows; before that, often nothing else mentions it.
 func (s *Fold) remove(line int64, r *transcript.Record) {
 	text, ok := s.takeQueued(r.Text)
-	if !ok || text == "" || !versionBelow(s.sum.Version, 2, 1, 97) {
+	if !ok || text == "" {
+		return
+	}
+	if !versionBelow(s.sum.Version, 2, 1, 97) {
+		s.left = remember(s.left, promptHash(text))
 		return
 	}
 	switch said := transcript.QueuedSpeech(text); queueRank(text) {
@@ -123,19 +132,15 @@ func (s *Fold) remove(line int64, r *transcript.Record) {
 		s.event(CommandEvent, line, r).Text = transcript.Cut(strings.TrimSpace(text), transcript.MaxInput)
 	case notTyped:
 		if said.Speaker != transcript.NoSpeaker {
-			s.message(line, r, said, text)
+			s.message(line, r, said, text, true)
 		}
 	}
 }
 
-// queuedPrompt adds a prompt that the model received in the middle of a turn, unless a record of its own came before.
-// If one follows, it is recognised as a copy.
+// queuedPrompt adds a prompt that the model received in the middle of a turn. If a record of its own follows, that is
+// recognised as a copy; one that came before took the prompt out of the queue.
 func (s *Fold) queuedPrompt(line int64, r *transcript.Record, text string) {
-	id := promptHash(text)
-	if slices.Contains(s.queuedPrompts, id) {
-		return
-	}
-	s.rememberQueued(id)
+	s.rememberQueued(promptHash(text))
 	s.sum.Prompts++
 	s.namePrompt(line, r, text)
 	e := s.event(PromptEvent, line, r)

@@ -15,7 +15,7 @@ import (
 
 // TestQueue: what the records of the queue do not say is found by content, and what was typed goes before what was not.
 // A row is what happens while the model works: "+" came, "-" left (with its text, or without), "<" was taken to be
-// sent next, "^" went back to the input box, ">" is a record of its own.
+// sent next, "^" went back to the input box, ">" is a record of its own, "@" one in the middle of the turn.
 func TestQueue(t *testing.T) {
 	const notice = "<task-notification><task-id>b7</task-id><status>completed</status><summary>Tests ended</summary></task-notification>"
 	const another = "<task-notification><task-id>b8</task-id><status>completed</status><summary>Build ended</summary></task-notification>"
@@ -41,6 +41,11 @@ func TestQueue(t *testing.T) {
 		{"all leave but the prompt that is sent next", "+" + notice + "|+fix it|-|<|end|>fix it", "prompt fix it"},
 		{"what left is typed again later", "+" + notice + "|+fix it|-|end|>fix it", "prompt fix it|prompt fix it"},
 		{"equal texts are two prompts of two turns", "+yes|<|>yes|end|>yes", "prompt yes|prompt yes"},
+		{"equal texts that leave together", "+yes|+yes|-|-", "prompt yes|prompt yes"},
+		{"equal texts, one after the other", "+yes|-|+yes|-yes", "prompt yes|prompt yes"},
+		{"equal texts that have records", "+yes|+yes|-|-|@yes|@yes", "prompt yes|prompt yes"},
+		{"equal notices", "+" + notice + "|-|+" + notice + "|-", "message Tests ended|message Tests ended"},
+		{"equal texts, one is back in the input box", "+yes|-|+yes|^|@yes", "prompt yes"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			var s Fold
@@ -82,6 +87,9 @@ func TestQueue(t *testing.T) {
 					add(fmt.Sprintf(`"type":"queue-operation","operation":%q,"content":%q`, operation, step[1:]))
 				case step[0] == '>':
 					user(step[1:])
+				case step[0] == '@':
+					add(fmt.Sprintf(`"type":"attachment","uuid":"u%d","parentUuid":"u%d","attachment":{"type":"queued_command",`+
+						`"commandMode":"prompt","prompt":%q}`, n+1, n, step[1:]))
 				default:
 					answer("end_turn")
 				}

@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 12
+const foldVersion = 13
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion
@@ -41,6 +41,7 @@ func (s *Fold) layout(c *codec) {
 	list(c, &s.queue, maxQueue, func(q *string) { c.text(q) })
 	c.bools(&s.dequeued)
 	list(c, &s.queuedPrompts, maxQueue, c.fixed)
+	list(c, &s.left, maxQueue, c.fixed)
 	c.time(&s.queueTime)
 	list(c, &s.clears, maxRewinds, c.int)
 	t := &s.turn
