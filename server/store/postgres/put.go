@@ -196,8 +196,8 @@ func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) (
 	// Of two reasons to refuse a batch the ledger's comes first: what the writer learns from it covers the other.
 	if _, refused := errors.AsType[*server.StreamError](err); refused {
 		for _, j := range group {
-			if err := s.CheckWrite(ctx, dialect{tx}, j.Batch.Owner, &j.Batch.Head); err != nil {
-				return nil, err
+			if ledger := s.CheckWrite(ctx, dialect{tx}, j.Batch.Owner, &j.Batch.Head); ledger != nil {
+				return nil, errors.Join(ledger, err)
 			}
 		}
 	}
