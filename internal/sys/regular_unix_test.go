@@ -4,6 +4,7 @@ package sys
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -27,7 +28,12 @@ func TestOpenRegular(t *testing.T) {
 	}
 	kit.Must(t, os.Remove(link))
 	kit.Must(t, os.Symlink(pipe, link))
-	for _, path := range []string{pipe, link, t.TempDir(), os.DevNull} {
+	folder := kit.Try(os.MkdirTemp("", "s")).Must(t) // a socket's path is short
+	defer os.RemoveAll(folder)
+	socket := filepath.Join(folder, "s")
+	l := kit.Try(net.Listen("unix", socket)).Must(t)
+	defer l.Close()
+	for _, path := range []string{pipe, link, t.TempDir(), os.DevNull, socket} {
 		kit.Err(t, path, ErrNotFile)(OpenRegular(path))
 	}
 	kit.Err(t, "nothing", os.ErrNotExist)(OpenRegular(at("nothing")))
