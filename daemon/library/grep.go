@@ -105,7 +105,8 @@ func wanted(text string) (words []string) {
 	return kept
 }
 
-// maxUnread is how many lines of a file are understood without finding a better one.
+// maxUnread is how many lines of a file with equally many words are understood without finding a better one: records
+// have some words in their names.
 const maxUnread = 200
 
 // grep finds the best line of a file that has all words: the first with most of them, of those that a person or Claude
@@ -113,7 +114,7 @@ const maxUnread = 200
 func grep(ctx context.Context, file File, words []string) (best graded) {
 	asked, wide := asWritten(words)
 	var lower []byte
-	n, left, unread := int64(-1), len(asked), 0
+	n, left, unread := int64(-1), len(asked), make([]int, len(asked)+1) // unread: by how many words a line has
 	_ = eachLine(ctx, file.Path, func(line []byte, _ bool) error { // what cannot be read has no match
 		n++
 		if lower = lowered(lower, line); wide {
@@ -129,12 +130,13 @@ func grep(ctx context.Context, file File, words []string) (best graded) {
 				left--
 			}
 		}
-		if has == 0 || gradeOf(has, true) <= best.grade || unread == maxUnread {
+		if has == 0 || gradeOf(has, true) <= best.grade || unread[has] == maxUnread {
 			return nil
 		}
-		unread++
+		unread[has]++
 		if m := matchIn(n, line, words); m.grade > best.grade {
-			best, unread = m, 0
+			best = m
+			clear(unread)
 		}
 		if best.grade == gradeOf(len(words), true) {
 			return io.EOF // no other is better

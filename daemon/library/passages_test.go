@@ -69,6 +69,19 @@ func TestGrepRanks(t *testing.T) {
 	}
 }
 
+// TestGrepUnread finds a line with all words behind many that have some of them only in what nobody reads.
+func TestGrepUnread(t *testing.T) {
+	r := newRoom(t)
+	r.Library.Server = nil
+	noise := strings.Repeat(`{"type":"system","message":"x","banana":1}`+"\n", 2*maxUnread)
+	for i, words := range []string{"content", "banana"} { // in each record's names, in those of noise
+		r.write(fmt.Sprintf("-shop/%d%s.jsonl", i, one[1:]), noise+strings.Repeat(spoken(1, "user", "nothing"), 2*maxUnread)+
+			spoken(2, "user", words+" of the parser"), 0)
+		m := r.Grep(t.Context(), words+" parser", "", 1)
+		kit.Check(t, len(m) == 1 && m[0].Line == 4*maxUnread, "%s: %+v", words, m)
+	}
+}
+
 // TestAround reads a part of a long conversation: near a line, or its end.
 func TestAround(t *testing.T) {
 	r := newRoom(t)
