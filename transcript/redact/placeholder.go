@@ -123,21 +123,22 @@ var (
 			`[A-Z]{0,4}[0-9]?|[A-Z]{1,5}[a-z]{2,}|[A-Z]+)(?:[_./:,;&*+#(){}\[\]<>= -]+|$))+$`)
 	})
 	// codeForm is an expression of a program: a call, an element, a composite literal, a member, a constant, a version, a
-	// line of a file, a name with a number of bits; the scope and the name of AWS's signatures; the name of a field with a number; the next name.
+	// file, a line of one, a name with a number of bits; the scope and the name of AWS's signatures; the name of a field with a number; the next name.
 	codeForm = lazily(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+[0-9]{0,2}|[a-z]+[0-9]{1,5}|[A-Z0-9_]+)(?:(?:[?!]?\.|::|->)(?:[A-Za-z_]+[0-9]{0,2}|[A-Z][A-Z0-9_]+))+[,;)]*$|` +
 			`^[*&!+]?[A-Za-z_](?:\w|[?!]?\.|::)*!?(?:\(|\[|\{|\))|^\w+(?:(?:\.|::)[A-Za-z_]+)*(?:\.|::)[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+[,;)]*$|^\[\w*\]|^v?\d+(?:\.\d+)+|^[*&?\[\]]*(?:u?int|float|complex)(?:8|16|32|64|128)[,;)}\]]*$|^0x[0-9A-Fa-f_]{1,20}[,;)]*$|^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$|^[a-z]+(?:[-_][a-z0-9]{1,12})+$|^(?:Test|Benchmark|Fuzz|Example)(?:[A-Z]|[^\x00-\x7f])|` +
 			`^[*&(]?[A-Za-z_][\w.]*[a-z0-9](?:Key|Token|Secret|Password|Passphrase|Cert|Certificate|Credentials?|Authorization)[0-9]*[,;)}]*$|` +
 			`^[A-Za-z][a-z]+(?:[A-Z][a-z]+){0,3}(?:8|16|32|64|128|256|384|512|509|25519)(?:[A-Z][a-z]+){1,4}(?:[<|?.&\[].*|[,;)}\]]*)$|` +
 			`^(?:[\w.-]+/)*[\w.-]+\.[A-Za-z]{1,5}:\d+(?::\d+)?[,;:)]*$|` +
+			`^(?:[\w.@-]+/)*[\w.@-]+\.(?:go|py|rb|rs|java|kts?|swift|cs|php|cc|cpp|sh|exp|[cm]?[jt]sx?|vue|json|ya?ml|toml|md|txt|html|css|sql)[,;:)]*$|` +
 			`^[\w%-]{2,40}/\d{5,10}/[a-z0-9-]+/[a-z0-9-]+/[a-z0-9_]+(?:[,;/]|$)|^[\w%.*]{1,6}4-HMAC-SHA256$|^[a-z_.]+![rsa]$|^[\w.-]+:$|` +
 			`^(?i:(?:access|secret|session|security|api|auth|key|token|id|user){2,}|token|session)[-_]?[0-9]{1,3}$`)
 	})
 )
 
-// propertyForm is a property that a build is given: /p:Configuration=Release.
+// propertyForm is a property that a build is given, or an option: /p:Configuration=Release, --help.
 var propertyForm = lazily(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Z][A-Za-z]+=[\w.$()-]*$`)
+	return regexp.MustCompile(`^[A-Z][A-Za-z]+=[\w.$()-]*$|^--[a-z]+(?:-[a-z]+)*$`)
 })
 
 // usualPasswords are what documentation and local setups write into URLs.

@@ -23,6 +23,12 @@ func token(name, source, pattern string, literals ...string) Rule {
 	return Rule{Name: name, Source: source, Pattern: pattern, Literals: literals, Token: true, After: 192}
 }
 
+// random returns a rule for a token that words with hyphens may look like: it has so many bits a character at least.
+func random(bits float64, r Rule) Rule {
+	r.Entropy = bits
+	return r
+}
+
 // mixed returns a rule for a long token that begins as binary data may, in base64 or in hexadecimal digits.
 func mixed(r Rule) Rule {
 	r.mixed = true

@@ -109,8 +109,9 @@ var commandRules = []Rule{
 		`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|heroku\s+config:set\s+\w+=`,
 		"htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login", "cargo login", "vault login",
 		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
-	following(`mosquitto_passwd\s+-b\s+\S+\s+\S+|netlify\s+env:set\s+\w+|ngrok\s+(?:config\s+add-)?authtoken|glab\s+variable\s+set\s+\w+|`+
-		`networksetup\s+-setairportnetwork\s+\w+\s+\S+|\b(?:input|owner|user)_pw|hash-password\s+--plaintext|radtest\s+\S+|`+
+	following(`mosquitto_passwd\s+-b\s+\S+\s+\S+[ \t]|(?:netlify\s+env:set|glab\s+variable\s+set)\s+\w*(?i:pass|pwd|secret|token|key|auth|cred)\w*[ \t]|`+
+		`ngrok\s+(?:config\s+add-)?authtoken|networksetup\s+-setairportnetwork\s+\w+\s+\S+[ \t]|\b(?:input|owner|user)_pw|`+
+		`hash-password\s+--plaintext|radtest\s+[^\s;&|-][^\s;&|]*[ \t]|`+
 		`bundle\s+config\s+(?:set\s+)?(?:--\w+\s+)?[\w-]+(?:\.[\w-]+)+\s+[\w.@-]+:|cloudflared\s+service\s+install|`+
 		`(?:wifi-sec\.psk|802-1x\.password)`,
 		"mosquitto_passwd", "netlify env", "ngrok ", "add-authtoken", "glab variable", "-setairportnetwork", "input_pw", "owner_pw", "user_pw",

@@ -164,9 +164,10 @@ var genericRules = []Rule{
 		near:     spaced, Before: 80, After: 96, loose: true,
 	},
 	{ // any other key: what is as random as one
-		Name:     "env-key",
-		Source:   "https://12factor.net/config",
-		Pattern:  `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]{0,8}[=:][ \t]{0,8}["']?((?:base64:)?[A-Za-z0-9+/_.:-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`,
+		Name:   "env-key",
+		Source: "https://12factor.net/config",
+		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]{0,8}[=:][ \t]{0,8}["']?([A-Za-z0-9+/_.:-]{4,}?[A-Za-z0-9]{16,}[A-Za-z0-9+/_.:-]*={0,2}|` +
+			`(?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`, // with dots or colons: a part is long
 		Literals: []string{"_KEY"}, near: variable, Before: 64, Entropy: 3.5, loose: true,
 	},
 	{
@@ -224,9 +225,10 @@ var genericRules = []Rule{
 	{
 		Name:   "sql",
 		Source: "https://dev.mysql.com/doc/refman/8.4/en/create-user.html",
-		Pattern: `(?i)(?:` + identified + `\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
-			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?(?:password|secret)\s+|\bpassword\s*\()\s*` +
-			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")`,
+		Pattern: `(?i)(?:(?:` + identified + `\s+(?:with\s+\S+\s+)?(?:by|as)(?:\s+password|\s+values)?|\bwith\s+(?:encrypted\s+)?password\s*=?|` +
+			`\bset\s+password(?:\s+for\s+\S+)?\s*=(?:\s*password\s*\()?|\b(?:encrypted\s+|login\s+)?password\s+|[(,]\s*secret\s+|` +
+			`(?:(?-i:\bPASSWORD)|[(,=]\s*password)\s*\()\s*` +
+			`(?:[EN]?'([^'\s]{5,})'|"([^"\s]{5,})")|\bsecret\s+"([^"\s]{5,})"\s*;)`, // the last is BIND's
 		Literals: []string{"identified", "password", "secret"},
 		Fold:     true, Before: 96, After: 128, near: statement, loose: true,
 	},
@@ -287,7 +289,7 @@ var genericRules = []Rule{
 	{
 		Name:     "password",
 		Source:   "https://marlam.de/msmtp/msmtp.html#General-commands",
-		Pattern:  `(?im)` + lineStart + `(?:password|passwd|pass|psk)[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
+		Pattern:  `(?im)` + lineStart + `(?:password|passwd|(?-i:pass)|psk)[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
 		Literals: []string{"pass", "psk"}, Fold: true, near: spacedValue, Before: 32, After: 96, loose: true,
 	},
 	{ // settings whose value is the next word

@@ -199,6 +199,23 @@ const noSecrets = `PASS: internal/shop/cart_test.go:41
 	cohere := NewCohereEmbed3ClientX7(cfg)
 	privateKey: Uint8Array<ArrayBuffer>; secretKey: Uint8Array | null
 	Password        *uint16
+PASS src/utils/b64url.test.ts
+ PASS  tests/e2e/login2fa.spec.tsx
+PASS: gdb.base/foo2bar.exp
+password  internal/auth/sha1hash.go
+Error: secret "regcred" not found
+secret "db-credentials" deleted
+	{{ Form::password('current_password') }} $table->password('user_password');
+	page.password("label.password2")
+	CACHE_KEY: node-modules-v2-16.14.0-linux
+	S3_KEY=backups/db/2024-05-01.tar.gz
+	ROUTING_KEY=orders.created.v1.eu-west-1, REDIS_KEY="user:123:session:recent_items"
+	netlify env:set NODE_VERSION 18.17.0 && glab variable set NODE_ENV production
+	ngrok authtoken --help; cloudflared service install --help; radtest --help; vault login --no-store
+	mosquitto_passwd -b passwordfile username
+	pa-11y-ci-runner-for-github-actions-and-more-things/pa-voter-registration-deadlines-and-county-offices
+	bb_test_helper_for_integration_suites, bb_live_region_announcements_component, sk-helicone-proxy-configuration-guide
+	password: |
 	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`
 
 // TestStillSecrets: what looks like TestNoSecrets' lines and is a secret.
@@ -215,6 +232,17 @@ func TestStillSecrets(t *testing.T) {
 		"create database link l connect to kim identified by Vk7Qp2Lm9x using 'db'":        "Vk7Qp2Lm9x",
 		"d.put(\"db.password\", \"Vk7Qp2Lm9x\")":                                           "Vk7Qp2Lm9x",
 		"set(\n  'client_secret',\n  'Vk7Qp2Lm9x',\n)":                                     "Vk7Qp2Lm9x",
+		"INSERT INTO users VALUES ('kim', PASSWORD('Vk7Qp2Lm9x'))":                         "Vk7Qp2Lm9x",
+		"update users set pw=password('Vk7Qp2Lm9x')":                                       "Vk7Qp2Lm9x",
+		"CREATE SECRET s (TYPE s3, SECRET 'Vk7Qp2Lm9x')":                                   "Vk7Qp2Lm9x",
+		"FAL_KEY=01234567-89ab-4cde-8f01-23456789abcd:0123456789abcdef0a23456789abcdef":    "0123456789abcdef0a23456789abcdef",
+		"glab variable set DEPLOY_TOKEN Vk7Qp2Lm9x":                                        "Vk7Qp2Lm9x",
+		"netlify env:set API_SECRET Vk7Qp2Lm9x":                                            "Vk7Qp2Lm9x",
+		"radtest kim Vk7Qp2Lm9x localhost 0 secret":                                        "Vk7Qp2Lm9x",
+		"mosquitto_passwd -b /etc/passwd kim Vk7Qp2Lm9x":                                   "Vk7Qp2Lm9x",
+		"sk-helicone-aizk36y-5yue2my-qmy5tza-n7x3aqa":                                      "aizk36y-5yue2my-qmy5tza-n7x3aqa",
+		"bb_live_Zk3xQ9wLz7hK3x9QwLz7aB1cD2e":                                              "Zk3xQ9wLz7hK3x9QwLz7aB1cD2e",
+		"pa-aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9f, ":                                 "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9f",
 		"passphrase: {Vk7Qp2Lm9x)tokenset":                                                 "Vk7Qp2Lm9x",
 		"connect(password=Vk7Qp2Lm9x)":                                                     "Vk7Qp2Lm9x",
 		"api-key: irOCGwD2394HWOBn7Sv2zgTqLdc17TOUtoken{\"user\"":                          "irOCGwD2394HWOBn7Sv2",
