@@ -115,7 +115,7 @@ func grep(ctx context.Context, file File, words []string) (best graded) {
 	asked, wide := asWritten(words)
 	var lower []byte
 	n, left, unread := int64(-1), len(asked), make([]int, len(asked)+1) // unread: by how many words a line has
-	_ = eachLine(ctx, file.Path, func(line []byte, _ bool) error { // what cannot be read has no match
+	_ = eachLine(ctx, file.Path, func(line []byte, _ bool) error {      // what cannot be read has no match
 		n++
 		if lower = lowered(lower, line); wide {
 			lower = bytes.ToLower(line)
