@@ -51,8 +51,8 @@ func TestOperate(t *testing.T) {
 	// Backups are of one moment, while lines come in.
 	copyOf := filepath.Join(t.TempDir(), "copy.db")
 	p.whileSending(t, key, "s1", 20, func() { tool(t, 0, "backup", "--to", copyOf, "--store", at) })
-	info, err := os.Stat(copyOf)
-	kit.Check(t, err == nil && info.Mode().Perm()&0o077 == 0, "the backup is %v, %v", info.Mode(), err)
+	info := kit.Try(os.Stat(copyOf)).Must(t)
+	kit.Check(t, info.Mode().Perm()&0o077 == 0, "the backup is %v", info.Mode())
 	restored := filepath.Join(t.TempDir(), "restored.db")
 	tool(t, 0, "restore", "--from", copyOf, "--store", "sqlite:"+restored)
 	_, words := tool(t, 0, "verify", "--store", "sqlite:"+restored)

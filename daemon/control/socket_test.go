@@ -23,8 +23,8 @@ func TestListenModes(t *testing.T) {
 		return
 	}
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
-		info, err := os.Lstat(name)
-		kit.Check(t, err == nil && info.Mode().Perm() == want, "%s: %v %v, want %v", name, info.Mode(), err, want)
+		info := kit.Try(os.Lstat(name)).Must(t)
+		kit.Check(t, info.Mode().Perm() == want, "%s: %v, want %v", name, info.Mode(), want)
 	}
 }
 

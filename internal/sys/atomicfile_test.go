@@ -91,7 +91,7 @@ func TestWriteThroughLink(t *testing.T) {
 	if err := WriteFile(link, []byte("new")); err != nil || read(t, elsewhere) != "new" {
 		t.Errorf("%v, the file holds %q", err, read(t, elsewhere))
 	}
-	info, err := os.Lstat(link)
-	kit.Check(t, err == nil && info.Mode().Type() == fs.ModeSymlink, "the link is %v, %v", info.Mode(), err)
+	info := kit.Try(os.Lstat(link)).Must(t)
+	kit.Check(t, info.Mode().Type() == fs.ModeSymlink, "the link is %v", info.Mode())
 	only(t, dir, "settings")
 }
