@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,15 +115,19 @@ func (r *rig) add(s Stream, rows ...Batch) {
 	r.drainer.Wake()
 }
 
+// hung is set once a test has waited in vain. Others do not wait as long then, so that all end before go test's limit.
+var hung atomic.Bool
+
 // until waits for a condition.
 func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
-	late := time.After(2 * time.Minute)
+	late := time.After(kit.If(hung.Load(), 30*time.Second, 2*time.Minute))
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
 		case <-late:
+			hung.Store(true)
 			r.t.Fatalf("never: %s; health %+v, %d rows wait", what, r.drainer.Health(), r.queue.waiting())
 		case <-tick.C:
 		}
