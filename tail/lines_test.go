@@ -43,7 +43,6 @@ func checkWalk(t *testing.T, text []byte, c Cursor, marks []Mark, whole bool) {
 		}
 		longest := longestLine(part)
 		kit.Require(t, len(part) <= 2*markGap || len(part)-longest <= markGap, "%d bytes without a mark, the longest line has %d", len(part), longest)
-		longest = longestLine(part)
 		kit.Require(t, longest < markGap || longest >= len(part) || !whole, "a line of %d bytes shares its mark with %d others", longest, len(part)-longest)
 		last = m.Offset
 	}
