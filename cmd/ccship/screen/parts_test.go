@@ -50,8 +50,8 @@ func TestLongBox(t *testing.T) {
 		kit.Check(t, term.Width(text) <= columns && at <= max(0, columns-1), "in %d columns are %d, the cursor at %d", columns,
 			term.Width(text), at)
 	}
-	text := testing.AllocsPerRun(1, func() { b.show(80) })
-	kit.Check(t, text < 200, "a frame takes %v allocations", text)
+	allocations := testing.AllocsPerRun(1, func() { b.show(80) })
+	kit.Check(t, allocations < 200, "a frame takes %v allocations", allocations)
 	for range 2 * maxWritten {
 		b.key(tea.KeyPressMsg{Code: 'x', Text: "x"})
 	}
