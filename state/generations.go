@@ -77,6 +77,20 @@ func (t *Tx) trimPast(id tail.FileID, left int) error {
 	return nil
 }
 
+// dropPast removes the generations of a file from one to another.
+func (t *Tx) dropPast(id tail.FileID, first, last uint32) error {
+	generations := t.Bucket(bucketGenerations)
+	for _, k := range kv.Keys(generations, fileKey(id)) {
+		if g := binary.BigEndian.Uint32(k[len(k)-4:]); g < first || g > last {
+			continue
+		}
+		if err := t.Delete("delete past", generations, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func decodePast(key, v []byte) (p PastGeneration, dest uint32, err error) {
 	if len(key) != 12 {
 		return p, 0, fmt.Errorf("%w: generation key of %d bytes", ErrCorrupt, len(key))

@@ -69,6 +69,9 @@ func (t *Tx) rejoin(id tail.FileID, r *Rejoin) error {
 	if err := t.putFile("rejoin", row, old, true); err != nil {
 		return err
 	}
+	if err := t.dropUnsentPast(&old, r.Epoch); err != nil {
+		return err
+	}
 	if err := t.removeLines(old.dest, uint64(id), old.tracked.Cursor.Generation); err != nil {
 		return err
 	}
@@ -115,6 +118,23 @@ func (t *Tx) removeLines(dest uint32, stream uint64, generation uint32) error {
 	})
 }
 
+// dropUnsentPast removes what is kept of the generations that a file's server does not have under their numbers: those
+// from the first queued one on, and all of them if the file goes on in another epoch.
+func (t *Tx) dropUnsentPast(old *fileRow, epoch string) error {
+	id, from := old.tracked.File.ID, uint32(0)
+	if epoch == old.routing.Stream.Epoch {
+		from = old.tracked.Cursor.Generation
+		err := t.eachLine(old.dest, uint64(id), func(b *outbox.Batch, _ uint32) error {
+			from = min(from, b.Generation)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return t.dropPast(id, from, math.MaxUint32)
+}
+
 // removeReread removes the dead letters of a stream whose lines are read again: those of a generation from a line on.
 func (t *Tx) removeReread(dest uint32, stream uint64, generation uint32, line int64) error {
 	for _, k := range kv.Keys(t.dead, nil) {
@@ -136,6 +156,10 @@ func (t *Tx) removeReread(dest uint32, stream uint64, generation uint32, line in
 func (t *Tx) putLetters(stream uint64, letters []RetriedLetter) error {
 	for _, l := range letters {
 		_, err := t.removeDead([]DeadKey{l.Key}, func(t *Tx, r *deadRow) error {
+			was := r.letter.Batch.Generation
+			if err := t.dropPast(tail.FileID(stream), was, was); err != nil { // its number lacks these lines
+				return err
+			}
 			r.letter.Batch.Generation, r.letter.Batch.RewoundTo = l.Generation, l.RewoundTo
 			t.delta.requeued++
 			return t.putBatch(r.dest, stream, &r.letter.Batch)
@@ -234,6 +258,9 @@ func (t *Tx) renumber(id tail.FileID, epoch string, after uint32) error {
 	old, found, err := t.file(id)
 	if err != nil || !found {
 		return cmp.Or(err, ErrUnknownFile)
+	}
+	if err := t.dropUnsentPast(&old, epoch); err != nil {
+		return err
 	}
 	row, first := old, (*outbox.Batch)(nil)
 	row.routing.Stream.Epoch = epoch

@@ -297,10 +297,12 @@ func (m *modelMachine) sync(limit time.Duration) error {
 	return err
 }
 
-// verify compares what is on disk with the server. A daemon that starves on a busy machine is asked again.
-func (m *modelMachine) verify() (r control.VerifyReport, err error) {
+// verify compares what is on disk, and with deep the past, with the server. A daemon that starves on a busy machine is
+// asked again.
+func (m *modelMachine) verify(deep bool) (r control.VerifyReport, err error) {
+	req := control.VerifyRequest{Timeout: reconcilePatience.String(), Deep: deep}
 	for began := time.Now(); time.Since(began) < reconcilePatience; {
-		r, err = m.client().Verify(context.Background(), control.VerifyRequest{Timeout: reconcilePatience.String()}, nil)
+		r, err = m.client().Verify(context.Background(), req, nil)
 		if e, ok := errors.AsType[*control.Error](err); !ok || e.Code != control.CodeNoAnswer {
 			break
 		}

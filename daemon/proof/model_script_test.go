@@ -83,7 +83,7 @@ func TestVerifiedAtOnce(t *testing.T) {
 		h.server.restore(0, true)
 		h.deliver(a)
 		h.await("the drainer", waits)
-		h.checkVerify(a)
+		h.checkVerify(a, false)
 		release()
 	})
 }
@@ -99,6 +99,28 @@ func TestExchangedDuringComparison(t *testing.T) {
 		h.server.whenDigested(func() { h.server.restore(0, false) })
 		h.deliver(a)
 		h.checkViews(a)
+	})
+}
+
+// TestPastBeforeRejoin: the generations that a new state read before it joined the epoch in front never had their numbers
+// there. The server has other, shorter generations under these.
+func TestPastBeforeRejoin(t *testing.T) {
+	script(t, func(h *history, a, _ *modelMachine) {
+		h.send(a, "a", 3)
+		for range 4 {
+			a.rewind("a", 1, 2)
+			h.deliver(a)
+		}
+		a.halt()
+		a.lose()
+		h.queue(a)
+		for range 3 {
+			a.rewind("a", 2, 6)
+			must(a.read())
+		}
+		h.server.setCut("ccship/A", false)
+		h.deliver(a)
+		h.checkVerify(a, true)
 	})
 }
 

@@ -60,6 +60,7 @@ type modelServer struct {
 	end      func()
 	now      database
 	kept     []database // snapshots
+	older    bool       // one of them was in the database's place
 	asked    sync.Mutex
 	requests int // guarded by asked, like the following
 	writes   int
@@ -306,6 +307,7 @@ func (s *modelServer) snapshot() {
 
 // restore puts a copy back, as the server's own command does it or by copying the file.
 func (s *modelServer) restore(n int, renew bool) {
+	s.older = true
 	s.exchanged(func() {
 		for _, suffix := range []string{"-wal", "-shm"} {
 			_ = os.Remove(s.now.path + suffix)
@@ -323,7 +325,10 @@ func (s *modelServer) restore(n int, renew bool) {
 }
 
 // swap exchanges the database for another one that is kept: two databases behind one address.
-func (s *modelServer) swap(n int) { s.exchanged(func() { s.now, s.kept[n] = s.kept[n], s.now }) }
+func (s *modelServer) swap(n int) {
+	s.older = true
+	s.exchanged(func() { s.now, s.kept[n] = s.kept[n], s.now })
+}
 
 func copyFile(to, from string) {
 	data, err := os.ReadFile(from)
