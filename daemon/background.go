@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -25,8 +26,8 @@ func (d *Daemon) backgroundJobs(ctx context.Context) error {
 		if now.Before(notBefore) {
 			continue
 		}
-		if d.forgetter.Settle(ctx, now.Round(0)) != nil || d.counter.Count(ctx, now) != nil {
-			notBefore = now.Add(wait)
+		if errors.Join(d.forgetter.Settle(ctx, now.Round(0)), d.counter.Count(ctx, now)) != nil {
+			notBefore = time.Now().Add(wait)
 		}
 	}
 }

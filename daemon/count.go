@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -39,41 +40,46 @@ type counter struct {
 	Origin  outbox.Origin
 }
 
-// Count counts the rewrites that are due, as far as servers can be asked now. An error means that a server cannot be
-// asked: wait before the next call.
+// Count counts the rewrites that are due, as far as servers can be asked now. An error means that one cannot be asked:
+// wait before the next call. That one is not asked about further rewrites: others are.
 func (c *counter) Count(ctx context.Context, now time.Time) error {
+	var errs []error
+	failed := map[string]bool{}
 	for _, x := range c.List.due(now) {
-		lines, known, err := c.lost(ctx, x, now)
+		dest, lines, known, err := c.lost(ctx, x, now, failed)
 		if err != nil {
-			return fmt.Errorf("count the lines of a rewrite: %w", err)
-		}
-		if known {
+			failed[dest] = true
+			errs = append(errs, fmt.Errorf("count the lines of a rewrite: %w", err))
+		} else if known {
 			c.List.counted(x, lines)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// lost returns how many lines a rewrite took out of its file; known is false while that is not known.
-func (c *counter) lost(ctx context.Context, x rewrite, now time.Time) (lines int64, known bool, err error) {
+// lost returns how many lines a rewrite took out of its file, and which server it asks; known is false while that is not
+// known. It does not ask servers that failed.
+func (c *counter) lost(ctx context.Context, x rewrite, now time.Time, failed map[string]bool) (
+	dest string, lines int64, known bool, err error,
+) {
 	t, ok := c.Files.File(x.File)
 	if !ok || t.Gone != 0 {
-		return 0, true, nil // the file is gone as a whole
+		return "", 0, true, nil // the file is gone as a whole
 	}
 	f, ok, err := c.List.db.Files.Routing(ctx, x.File)
 	if err != nil || !ok {
-		return 0, !ok, err
+		return "", 0, !ok, err
 	}
-	if c.List.db.Outbox.QueuedEntries(x.File) > 0 {
-		return 0, false, nil
+	if c.List.db.Outbox.QueuedEntries(x.File) > 0 || failed[f.Dest] {
+		return f.Dest, 0, false, nil
 	}
 	switch c.Servers.Protocol(f.Dest) {
 	case "plain": // keeps no generations: only the sizes can be compared
-		return max(0, x.To-t.Cursor.Line), true, nil
+		return f.Dest, max(0, x.To-t.Cursor.Line), true, nil
 	case "ccship":
-		return c.ask(ctx, &f, x, now)
+		lines, known, err = c.ask(ctx, &f, x, now)
 	}
-	return 0, false, nil
+	return f.Dest, lines, known, err
 }
 
 // ask asks the server what a rewrite took out.

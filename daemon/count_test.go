@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,4 +62,42 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	kit.Must(t, c.Count(ctx, now))
 	kit.Check(t, len(list.list) == 1 && list.list[0].Lines == lost,
 		"rewrites %+v, want one that took %d lines", list.list, lost)
+}
+
+// TestCountGoesOn: a server that cannot be asked holds up no other server's rewrites, and is asked once.
+func TestCountGoesOn(t *testing.T) {
+	ctx := t.Context()
+	db := kit.Try(state.Open(ctx, state.Options{Path: filepath.Join(t.TempDir(), "state.db"), HeadRoom: 1})).Must(t)
+	t.Cleanup(func() { kit.Should(t, db.Close()) })
+	asked := map[string]int{}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Path]++
+		if strings.HasPrefix(r.URL.Path, "/down/") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, `{"drops":[]}`)
+	}))
+	t.Cleanup(web.Close)
+	list := kit.Try(load(ctx, db)).Must(t)
+	now := time.Now()
+	for id, dest := range []string{"down", "down", "well"} {
+		file := tail.File{ID: tail.FileID(id + 1), Path: fmt.Sprintf("/r/p/s%d.jsonl", id), Root: "/r", Name: fmt.Sprint("s", id), Copy: 1}
+		errs, err := db.Commit(ctx, []state.Step{{Tracked: tail.Tracked{File: file}, Routing: state.Routing{Dest: dest,
+			Decided: true, Stream: outbox.Stream{ID: uint64(file.ID), SessionID: file.Name}}}})
+		kit.Require(t, err == nil && errs[0] == nil, "%v %v", errs, err)
+		list.list = append(list.list, rewrite{File: file.ID, Session: file.Name, Next: 1, At: now.Add(-time.Hour)})
+	}
+	c := counter{List: list, Files: someFile{}, Servers: serversBelow{kit.Try(url.Parse(web.URL)).Must(t)}}
+	kit.Check(t, c.Count(ctx, now) != nil, "a server is down, and there is no error")
+	kit.Equal(t, "requests", asked, map[string]int{"/down/api/drops": 1, "/well/api/drops": 1})
+}
+
+// serversBelow speak the extension, each at a path below an address.
+type serversBelow struct{ base *url.URL }
+
+func (serversBelow) Protocol(string) string { return "ccship" }
+
+func (s serversBelow) Reader(dest string) *remote.Client {
+	return oneServer{s.base.JoinPath(dest)}.Reader(dest)
 }

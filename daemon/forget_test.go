@@ -3,11 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -86,6 +89,32 @@ func TestForgetWaiting(t *testing.T) {
 	w.server.with(func() { w.server.status = 0 })
 	w.stop()
 	w.start() // does not wait out its patience
+	w.until("the server is told", func() bool { return len(w.streams()) == 0 })
+}
+
+// TestForgetSilent does not wait for a server that never answers: others forget, and that one is told once it answers.
+func TestForgetSilent(t *testing.T) {
+	w := newWorld(t)
+	theirs := newMemServer()
+	web := httptest.NewServer(theirs)
+	t.Cleanup(web.Close)
+	project := t.TempDir()
+	kit.WriteFile(t, filepath.Join(project, ".codetracker", "config.json"), fmt.Sprintf(`{"server_url":%q}`, web.URL))
+	kit.WriteFile(t, filepath.Join(project, ".codetracker", "credentials.json"), `{"api_key":"theirs","current_project_hash":"h4sh"}`)
+	answers := make(chan struct{})
+	answer := sync.OnceFunc(func() { close(answers) })
+	t.Cleanup(answer)
+	w.server.forgetting = func() { <-answers }
+	w.cfg.TrustedProjects = []string{project}
+	w.write("-p/"+sessionA+".jsonl", records(project, 0, 5))
+	w.startWith("-q/"+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 3))
+	kit.Require(t, len(w.streams()) == 1, "the user's server has %v", w.streams())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := w.client.Forget(ctx, control.ForgetRequest{Session: sessionA})
+	kit.Check(t, err == nil && r.Lines == 5 && slices.Equal(r.Pending, []string{w.cfg.ServerURL}) &&
+		strings.Contains(r.Detail, "no answer for 10s"), "forget: %+v, %v", r, err)
+	answer()
 	w.until("the server is told", func() bool { return len(w.streams()) == 0 })
 }
 

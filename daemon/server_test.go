@@ -34,6 +34,7 @@ type memServer struct {
 	busy        bool   // takes nothing now, but can be asked
 	asked       func() // before a digest is answered, without the lock
 	taking      func() // before a batch is taken, without the lock
+	forgetting  func() // before it forgets a session, without the lock
 	refusals    int    // so many batches are not taken now
 	streams     map[string]map[uint32]*memGeneration
 	order       []string // session ids in the order of their requests
@@ -73,6 +74,9 @@ func (s *memServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.taking != nil && r.URL.Path == "/api/conversations" {
 		s.taking()
+	}
+	if s.forgetting != nil && r.Method == http.MethodDelete {
+		s.forgetting()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,9 @@ import (
 
 // wholeID is the length of a session's id: it means one session, whether the server can be asked or not.
 const wholeID = 36
+
+// lookTime is how long a server may take to say what it has of the session.
+const lookTime = 10 * time.Second
 
 func (a *app) forgetCommand() *cobra.Command {
 	var yes bool
@@ -34,7 +39,9 @@ func (a *app) forgetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found, err := l.Find(ctx, args[0])
+			soon, cancel := context.WithTimeoutCause(ctx, lookTime, fmt.Errorf("no answer for %s", lookTime))
+			defer cancel()
+			found, err := l.Find(soon, args[0])
 			whole := len(args[0]) >= wholeID && remote.Is(err, control.CodeUnreachable)
 			if whole || remote.Is(err, control.CodeNoSession) { // the daemon may remember more than disk and server have
 				found, err = library.Found{Session: args[0]}, nil

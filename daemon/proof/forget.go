@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -57,8 +58,11 @@ func NewForgetter(d ForgetterDeps) *Forgetter { return &Forgetter{d} }
 // inFlight is longer than a request of usual size can take.
 const inFlight = 65 * time.Second
 
+// atOnce is how long somebody waits for servers to forget; Settle gives them longer.
+const atOnce = 10 * time.Second
+
 // Forget removes a session everywhere except on disk. First it leaves a tombstone, so that nothing more is queued. Then
-// it drops what waits, and asks the servers. Servers that cannot be reached are asked later.
+// it drops what waits, and asks the servers. Servers that do not answer are asked later.
 func (f *Forgetter) Forget(ctx context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
 	a := control.ForgetResult{
 		SchemaVersion: control.SchemaVersion, Session: req.Session, Pending: []string{}, Kept: []string{}, OnDisk: []string{},
@@ -81,7 +85,9 @@ func (f *Forgetter) Forget(ctx context.Context, req control.ForgetRequest) (cont
 	if err := f.dropSession(ctx, req.Session, dests, &a, files); err != nil {
 		return a, err
 	}
-	answers, err := f.askServers(ctx, req.Session, dests)
+	soon, cancel := context.WithTimeoutCause(ctx, atOnce, fmt.Errorf("no answer for %s", atOnce))
+	defer cancel()
+	answers, err := f.askServers(soon, req.Session, dests)
 	a.Lines, a.Kept = answers.lines, append(a.Kept, answers.kept...)
 	for _, dest := range f.Router.Tombstones.Pending(req.Session) {
 		a.Pending = append(a.Pending, project.ServerURL(dest))
