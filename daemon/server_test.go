@@ -295,7 +295,7 @@ func (s *memServer) account(session string) protocol.Digest {
 	out := protocol.Digest{SessionID: session, Epoch: s.epoch}
 	for _, number := range slices.Sorted(maps.Keys(s.streams[session])) {
 		lines, newline := s.view(session, number)
-		g := protocol.ViewDigest{Generation: number, RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
+		g := protocol.ViewDigest{Generation: int64(number), RewoundTo: s.streams[session][number].start, EndLine: int64(len(lines)), EOFNewline: newline}
 		sum := sha256.New()
 		var layout transcript.Layout
 		for i, l := range lines {

@@ -23,7 +23,7 @@ type EpochDigest struct {
 // ViewDigest proves one view: SHA256 covers each stored line and a newline, in order, and where they stand if not all
 // are there (transcript.Layout). Lines that retention removed count as stored ones.
 type ViewDigest struct {
-	Generation uint32         `json:"generation"`
+	Generation int64          `json:"generation"`
 	RewoundTo  int64          `json:"rewound_to"`
 	Lines      int64          `json:"lines"`    // stored
 	EndLine    int64          `json:"end_line"` // of the file
@@ -89,7 +89,7 @@ func (v *ViewDigest) MaskedLines() map[int64]bool {
 }
 
 // Of returns the digest of one generation.
-func (d *Digest) Of(generation uint32) (ViewDigest, bool) {
+func (d *Digest) Of(generation int64) (ViewDigest, bool) {
 	i := slices.IndexFunc(d.Generations, func(v ViewDigest) bool { return v.Generation == generation })
 	if i < 0 {
 		return ViewDigest{}, false

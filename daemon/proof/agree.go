@@ -53,7 +53,7 @@ func (c *comparison) agreed(ctx context.Context, t *tail.Tracked, f *state.Routi
 
 // front records the epoch in front at the server, and its newest generation. own is this state's epoch.
 func (a *agreement) front(epoch string, g protocol.ViewDigest, own string) {
-	a.epochInFront, a.generation, a.epoch = epoch, g.Generation, epoch
+	a.epochInFront, a.generation, a.epoch = epoch, uint32(g.Generation), epoch
 	if epoch == own {
 		a.epoch = ""
 	}

@@ -193,7 +193,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has protocol
 		return err
 	}
 	diff := v.explain(c, g, lines)
-	if diff != nil && diff.Detail == "" && (g.Generation != t.Cursor.Generation ||
+	if diff != nil && diff.Detail == "" && (uint32(g.Generation) != t.Cursor.Generation ||
 		has.Epoch != v.Origin.EpochOf(&c.facts.Stream)) {
 		diff.Detail = detailOtherView
 	}

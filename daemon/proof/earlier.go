@@ -68,7 +68,7 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g protocol.ViewD
 	if err != nil {
 		return err
 	}
-	found.dropReplaced(g.Generation, all)
+	found.dropReplaced(uint32(g.Generation), all)
 	masked := false
 	if len(found.differ) > 0 {
 		if masked, err = h.masked(ctx, g, ref); err != nil {
@@ -81,7 +81,7 @@ func (h *historyCheck) judge(ctx context.Context, epoch string, g protocol.ViewD
 	case masked:
 		h.unproven(g, whyMasked)
 	case len(found.missing)+len(found.differ) > 0:
-		d := h.differs(g.Generation, detailEarlier)
+		d := h.differs(uint32(g.Generation), detailEarlier)
 		d.Epoch, d.Missing, d.Differ = epoch, found.missing, found.differ
 	case found.replaced:
 		h.unproven(g, whyReplaced)
@@ -133,7 +133,7 @@ func (e *earlier) dropReplaced(generation uint32, all []protocol.ViewDigest) {
 	keep := func(ranges []control.Range) (kept []control.Range) {
 		for _, r := range ranges {
 			for _, g := range all {
-				if g.Generation > generation {
+				if uint32(g.Generation) > generation {
 					r.Last = min(r.Last, g.RewoundTo-1)
 				}
 			}

@@ -200,7 +200,7 @@ func stillRefused(dead map[int64]uint32, generations []protocol.ViewDigest, now 
 	for line, in := range dead {
 		refused[line] = true
 		for _, g := range generations {
-			if g.Generation > in && g.Generation <= now && g.RewoundTo <= line {
+			if uint32(g.Generation) > in && uint32(g.Generation) <= now && g.RewoundTo <= line {
 				delete(refused, line)
 			}
 		}

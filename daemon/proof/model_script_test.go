@@ -350,7 +350,7 @@ func (h *history) newest(m *modelMachine, session string) uint32 {
 	d, err := h.server.reader().Digest(context.Background(), remote.Ref{Session: session, Machine: &name})
 	must(err)
 	g, _ := d.Newest()
-	return g.Generation
+	return uint32(g.Generation)
 }
 
 // hasAll: everything of lines can be read from the server.

@@ -97,7 +97,7 @@ func (p *pass) lines(ctx context.Context) error {
 
 // generation masks the lines that are stored in a generation, and the bytes that others replaced there.
 func (p *pass) generation(ctx context.Context, epoch string, g *protocol.ViewDigest) error {
-	ref, number := p.ref, int64(g.Generation)
+	ref, number := p.ref, g.Generation
 	ref.Epoch, ref.Generation = epoch, &number
 	file, err := p.reader.Raw(ctx, ref, true)
 	if err != nil {

@@ -73,9 +73,9 @@ func (h *historyCheck) run(ctx context.Context, has protocol.Digest) error {
 			switch {
 			case e.Epoch != h.v.Origin.EpochOf(&h.facts.Stream):
 				err = h.judge(ctx, e.Epoch, g, e.Generations)
-			case expected[g.Generation] != nil:
-				held[g.Generation] = g
-			case g.Generation != known.Tracked.Cursor.Generation:
+			case expected[uint32(g.Generation)] != nil:
+				held[uint32(g.Generation)] = g
+			case uint32(g.Generation) != known.Tracked.Cursor.Generation:
 				err = h.judge(ctx, "", g, e.Generations)
 			}
 			if err != nil {
@@ -126,7 +126,7 @@ func (h *historyCheck) incomplete() bool {
 // compare compares one generation with what was known when it ended.
 func (h *historyCheck) compare(ctx context.Context, g protocol.ViewDigest, past *pastGeneration) error {
 	if g.EndLine < past.cursor.Line {
-		h.differs(g.Generation, "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
+		h.differs(uint32(g.Generation), "").Missing = []control.Range{{First: g.EndLine, Last: past.cursor.Line - 1}}
 		return nil
 	}
 	if g.CountRetired() > 0 && (g.Missing <= int64(len(g.Oversize)) || past.leftOut) {
@@ -160,7 +160,7 @@ func (h *historyCheck) compare(ctx context.Context, g protocol.ViewDigest, past 
 			h.unproven(g, whyMasked)
 			return err
 		}
-		d := h.differs(g.Generation, "somewhere in these lines, by the hashes taken when they were read")
+		d := h.differs(uint32(g.Generation), "somewhere in these lines, by the hashes taken when they were read")
 		d.Differ = []control.Range{{First: last.Line, Last: max(last.Line, past.lineAfter(last)-1)}}
 		return nil
 	}
@@ -198,7 +198,7 @@ func (h *historyCheck) masked(ctx context.Context, g protocol.ViewDigest, ref re
 
 // refOf names a generation of the file at its server.
 func (h *historyCheck) refOf(g protocol.ViewDigest) remote.Ref {
-	number := int64(g.Generation)
+	number := g.Generation
 	return remote.Ref{
 		Session: h.ref.Session, User: remote.Me, Machine: h.ref.Machine,
 		Epoch: h.v.Origin.EpochOf(&h.facts.Stream), Generation: &number,
@@ -217,7 +217,7 @@ func (p *pastGeneration) lineAfter(last tail.Mark) int64 {
 
 // nameMissing finds the lines of a generation that are not stored.
 func (h *historyCheck) nameMissing(ctx context.Context, g protocol.ViewDigest, missing int64) error {
-	d := h.differs(g.Generation, "")
+	d := h.differs(uint32(g.Generation), "")
 	oversize := map[int64]bool{}
 	for _, o := range g.Oversize {
 		oversize[o.Line] = true

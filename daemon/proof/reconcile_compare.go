@@ -175,7 +175,7 @@ func (c *comparison) gone(ctx context.Context, id tail.FileID) error {
 		epoch = ""
 	}
 	newest, _ := has.Newest()
-	if err := c.State.Renumber(ctx, id, epoch, newest.Generation); err != nil {
+	if err := c.State.Renumber(ctx, id, epoch, uint32(newest.Generation)); err != nil {
 		return err
 	}
 	c.Log.Info("the queued lines of a transcript that is gone follow those that the server has", "session",

@@ -179,7 +179,7 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request, who server.Key) 
 			a.LineHashes, err = lineHashes(ctx, snap, v, q)
 		} else if a.Generations, err = audit.DigestViews(ctx, snap); q.Has("generation") {
 			a.Generations = slices.DeleteFunc(a.Generations, func(g protocol.ViewDigest) bool {
-				return g.Generation != uint32(v.Generation.Number)
+				return g.Generation != v.Generation.Number
 			})
 		}
 		return a, err

@@ -74,6 +74,10 @@ func inOrder() map[string]generationCase {
 			[]piece{{lines: a(0, 4)}, {gen: 1, rewound: 2, first: 2, lines: b(2, 9)}},
 			[]wantView{{0, file(a(0, 4)), 0}, {1, file(a(0, 2), b(2, 9)), 0}},
 		},
+		"a number of more than 32 bits": {
+			[]piece{{lines: a(0, 2)}, {gen: 1<<32 + 1, rewound: 1, first: 1, lines: b(1, 3)}},
+			[]wantView{{0, file(a(0, 2)), 0}, {1<<32 + 1, file(a(0, 1), b(1, 3)), 0}},
+		},
 		"pure shrink": {
 			[]piece{{lines: a(0, 4)}, {gen: 1, rewound: 1, first: 1}},
 			[]wantView{{0, file(a(0, 4)), 0}, {1, file(a(0, 1)), 0}},

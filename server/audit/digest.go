@@ -55,7 +55,7 @@ func addMasked(ctx context.Context, snap server.Snapshot, out []protocol.ViewDig
 		byGeneration[m.Generation] = append(byGeneration[m.Generation], m.Line)
 	}
 	for i := range out {
-		v, err := server.ViewOf(snap.Generations(), int64(out[i].Generation))
+		v, err := server.ViewOf(snap.Generations(), out[i].Generation)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (d *digester) addOversize(l *server.Line) {
 
 func (d *digester) answer(g server.Generation, end int64) protocol.ViewDigest {
 	a := protocol.ViewDigest{
-		Generation: uint32(g.Number), RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
+		Generation: g.Number, RewoundTo: g.RewoundTo, Lines: d.now.lines, EndLine: end,
 		Missing: end - d.now.lines, Bytes: d.now.bytes,
 		EOFNewline: g.EOFNewline, Oversize: slices.Clone(d.now.oversize),
 		Retired: slices.Clone(d.now.retired),
