@@ -249,11 +249,12 @@ func (a *automaton) state(set *instructions, before rune) *state {
 	if s := a.states[string(key)]; s != nil {
 		return s
 	}
-	s := &state{at: string(key[1:]), before: before, match: match, final: match || len(set.list) == 0}
+	name := string(key) // at is a part of it, so that both take the memory of one
+	s := &state{at: name[1:], before: before, match: match, final: match || len(set.list) == 0}
 	if !s.final {
 		s.next = make([]atomic.Pointer[state], len(a.bytes))
 	}
-	a.states[string(key)] = s
+	a.states[name] = s
 	return s
 }
 
