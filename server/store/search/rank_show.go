@@ -153,10 +153,11 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 	return h, near
 }
 
-// quotes are what Markdown has before each line that is quoted.
+// quotes matches the signs with which Markdown begins a quoted line.
 var quotes = regexp.MustCompile(`(?m)^ {0,3}(?:> ?)+`)
 
-// snippet returns the part of a text that shows what was found. One line of Markdown has no lines that are quoted.
+// snippet returns the part of a text that shows what was found, in one line. Signs of quoted lines mean nothing there
+// and are left out, unless one of them was searched for.
 func snippet(kind, text string, shown []string) string {
 	marked := slices.ContainsFunc(shown, func(s string) bool { return strings.Contains(s, ">") })
 	if !marked && (strings.HasPrefix(text, ">") || strings.Contains(text, "\n>")) &&
