@@ -163,7 +163,7 @@ func (p *place) rewrite(path string, keep int, more []byte) {
 	if proc := p.proc; proc != nil {
 		proc.Pause()
 		defer proc.Resume()
-		kit.Eventually(p.t, "the contestant stands still", time.Minute, func() bool { return still(proc.Cmd.Process.Pid) })
+		kit.Eventually(p.t, "the contestant stands still", 12*time.Minute, func() bool { return still(proc.Cmd.Process.Pid) })
 	}
 	kit.Must(p.t, os.WriteFile(path, text, 0o600))
 }

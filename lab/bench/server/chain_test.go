@@ -94,7 +94,7 @@ func (m *machine) ship() {
 	cmd := exec.CommandContext(context.Background(), kit.Program(m.b.t, "ccship"), "run")
 	cmd.Env = m.env
 	m.d = kit.Launch(m.b.t, cmd)
-	kit.Eventually(m.b.t, "the daemon answers", time.Minute, func() bool {
+	kit.Eventually(m.b.t, "the daemon answers", 12*time.Minute, func() bool {
 		ask := exec.CommandContext(context.Background(), kit.Program(m.b.t, "ccship"), "status")
 		ask.Env = m.env
 		return ask.Run() == nil || m.d.Ended()
@@ -120,7 +120,7 @@ func (m *machine) searches(f *figures, group string, n int) {
 	for begin := time.Now(); len(ms) <= n && (len(ms) < 6 || time.Since(begin) < time.Minute); {
 		word, at := fmt.Sprintf("kite%dfield%x", len(ms), time.Now().UnixNano()), time.Now()
 		kit.Must(m.b.t, appendMessage(path, word))
-		kit.Eventually(m.b.t, "a search finds an appended line", 3*time.Minute, func() bool {
+		kit.Eventually(m.b.t, "a search finds an appended line", 36*time.Minute, func() bool {
 			text, err := m.b.owner.Get(context.Background(), "/api/search?q="+word)
 			return err == nil && bytes.Contains(text, []byte(word))
 		})

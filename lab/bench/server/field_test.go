@@ -132,7 +132,7 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 		const id, word = "00000000-0000-4000-8000-00000000f1e1", "kitefieldlater"
 		path, began := filepath.Join(d.home, ".claude", "projects", "-work", id+".jsonl"), time.Now()
 		kit.Must(d.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), appendMessage(path, word)))
-		kit.Eventually(d.t, "an appended line is found", time.Minute, func() bool { return r.place(d, word, false, id) >= 0 })
+		kit.Eventually(d.t, "an appended line is found", 12*time.Minute, func() bool { return r.place(d, word, false, id) >= 0 })
 		f.Add(field, "append → searchable, p50", time.Since(began).Seconds()*1000, "ms")
 	}
 	if r.carry != nil {
@@ -151,7 +151,7 @@ func (r rival) measure(d *desktop, f *figures, all []remembered, gb float64) {
 	_, port, _ := strings.Cut(kit.Address(d.t), ":")
 	p := kit.Launch(d.t, d.command(append(r.serve, port)...))
 	client := load.NewClient("http://localhost:"+port, "", 2)
-	kit.Eventually(d.t, "it serves", time.Minute, func() bool {
+	kit.Eventually(d.t, "it serves", 12*time.Minute, func() bool {
 		_, err := client.Get(context.Background(), "/")
 		return err == nil
 	})
