@@ -131,7 +131,10 @@ func TestNothingAcceptedSince(t *testing.T) {
 	r.start()
 	for line := range 7 {
 		r.add(conversation(1), rowsOf(line, line+1, 1)...)
-		r.troubled(StateRefused, KindRefused)
+		r.until("the server refuses", func() bool {
+			return r.drainer.Health().Kind == KindRefused || len(r.queue.total().Dead) > 0
+		})
+		kit.Require(t, len(r.queue.total().Dead) == 0, "line %d is dead, though nothing was accepted since", line)
 		r.drainer.Retry(false)
 	}
 	if sum := r.queue.total(); len(sum.Dead) > 0 || r.queue.waiting() != 7 {
