@@ -63,6 +63,42 @@ func TestRejoinKeepsThePast(t *testing.T) {
 	kit.Check(t, len(p.Batches) == 1 && p.Batches[0].Kind == outbox.Marker, "queued %+v", p.Batches)
 }
 
+// TestRejoinPast: what is kept of ended generations stays if the server has it under the same numbers.
+func TestRejoinPast(t *testing.T) {
+	tests := map[string]struct {
+		epoch          string
+		queued, letter bool
+		want           []uint32
+	}{
+		"all is sent":                             {want: []uint32{1, 0}},
+		"one waits, and gets another number":      {queued: true, want: []uint32{0}},
+		"a dead letter goes under another number": {letter: true, want: []uint32{1}},
+		"the file goes on in another epoch":       {epoch: "front"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			db := open(t, Options{})
+			settle(t, db, 1, commit(t, db, advance(1, 0, 6, 20))...)
+			first, second := rewound(1, cursorAt(6, 0), 3, 5), rewound(1, cursorAt(5, 1), 0, 2)
+			first.Batches, second.Batches = []outbox.Batch{batch(3, 5, 1, 20)}, []outbox.Batch{batch(0, 2, 2, 20)}
+			if seqs := commit(t, db, first); !test.queued {
+				settle(t, db, 1, seqs...)
+			}
+			commit(t, db, second)
+			r := Rejoin{Expect: cursorAt(2, 2), Epoch: test.epoch, Cursor: tail.Cursor{Generation: 9}}
+			if test.letter {
+				r.Letters = []RetriedLetter{{Key: dead(t, db, letter(100, 2, 0, "rejected"))[0], Generation: 8}}
+			}
+			kit.Must(t, db.Rejoin(t.Context(), 1, r))
+			var kept []uint32
+			for _, p := range kit.Try(db.Files.History(t.Context(), 1)).Must(t).Past {
+				kept = append(kept, p.Generation)
+			}
+			kit.Check(t, cmp.Equal(kept, test.want), "kept %v, want %v", kept, test.want)
+		})
+	}
+}
+
 // TestStored: only queued lines that the server has are removed.
 func TestStored(t *testing.T) {
 	db := open(t, Options{})
