@@ -26,6 +26,7 @@ func (d *Daemon) wireComparer() {
 			return proof.Deps{
 				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
 				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
+				Former: d.name.Former(),
 			}
 		},
 		Syncer: d.syncer,

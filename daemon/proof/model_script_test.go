@@ -124,6 +124,25 @@ func TestPastBeforeRejoin(t *testing.T) {
 	})
 }
 
+// TestPastUnderFormerName: what ended before a copied machine took a name of its own is at the server under the former.
+func TestPastUnderFormerName(t *testing.T) {
+	script(t, func(h *history, a, b *modelMachine) {
+		h.send(a, "b", 2)
+		h.send(a, "a", 4)
+		must(os.Remove(a.path("b")))
+		a.rewind("a", 1, 2)
+		h.deliver(a)
+		a.cloneTo(b, true)
+		for began := time.Now(); a.identity().Former+b.identity().Former == ""; {
+			h.send(b, "a", 1)
+			h.send(a, "a", 1)
+			if time.Since(began) > reconcilePatience {
+				h.fail("both have one name")
+			}
+		}
+	})
+}
+
 // TestKilledBeforeComparison: a database goes back while a write is in flight, and counts it with a number that the one
 // before gave to another write. The daemon is killed between its suspicion and the comparison. Counts agree from then
 // on; only what the state keeps of the suspicion finds the lines that the older copy lacks.

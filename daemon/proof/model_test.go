@@ -29,6 +29,7 @@ type history struct {
 	machines []*modelMachine
 	log      *trace
 	lines    int
+	clones   int // made so far
 }
 
 // modelSessions are mostly the same one, on mostly the same machine: what went wrong needs several deeds in a row.
@@ -73,6 +74,7 @@ var deeds = map[string]deed{
 		if m == other {
 			other = h.machines[1]
 		}
+		h.clones++
 		m.cloneTo(other, rapid.Bool().Draw(r, "home"))
 	},
 	"partition": func(h *history, m *modelMachine, r *rapid.T) {
@@ -255,7 +257,7 @@ func (h *history) check() {
 		h.fail("%d more requests, most %d are expected", again-requests, limit)
 	}
 	for _, m := range h.machines {
-		if !h.server.older {
+		if !h.server.older && h.clones < 2 { // only the last former name is known
 			h.checkVerify(m, true)
 		}
 	}

@@ -84,17 +84,45 @@ func (h *historyCheck) run(ctx context.Context, has protocol.Digest) error {
 		}
 	}
 	for _, generation := range slices.Sorted(maps.Keys(expected)) {
-		past := expected[generation]
-		g, ok := held[generation]
-		if !ok {
+		past, before := expected[generation], len(h.diffs)
+		if g, ok := held[generation]; !ok {
 			h.differs(generation, detailNoGeneration).Missing = []control.Range{{First: 0, Last: past.cursor.Line - 1}}
+		} else if err := h.compare(ctx, g, past); err != nil {
+			return err
+		}
+		if len(h.diffs) == before {
 			continue
 		}
-		if err := h.compare(ctx, g, past); err != nil {
+		if g, err := h.underFormer(ctx, generation); err != nil {
 			return err
+		} else if g.EndLine >= past.cursor.Line {
+			h.diffs = h.diffs[:before]
+			h.unproven(g, whyFormer)
 		}
 	}
 	return nil
+}
+
+// underFormer returns what the server has of a generation under the former name of this machine: what had ended before
+// it took another name, and was not copied then.
+func (h *historyCheck) underFormer(ctx context.Context, generation uint32) (found protocol.ViewDigest, err error) {
+	if h.v.Former == "" {
+		return found, nil
+	}
+	ref := h.ref
+	ref.Machine = &h.v.Former
+	has, err := h.reader.Digests(ctx, []remote.Ref{ref}, true)
+	if err != nil || has[0] == nil {
+		return found, err
+	}
+	for _, e := range has[0].Epochs {
+		for _, g := range e.Generations {
+			if g.Generation == generation && g.EndLine > found.EndLine {
+				found = g
+			}
+		}
+	}
+	return found, nil
 }
 
 // expected returns the generations that this server should hold, except for the one on disk.

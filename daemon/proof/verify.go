@@ -20,7 +20,7 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Deps is what a comparison reads. Every field is required.
+// Deps is what a comparison reads. Every field but Former is required.
 type Deps struct {
 	State       *state.DB
 	Files       *tail.Tailer
@@ -29,6 +29,7 @@ type Deps struct {
 	Attachments Attachments
 	Masking     Masking
 	Origin      outbox.Origin // names this machine and its state at the servers
+	Former      string        // this machine's name before the last change; "" when it never changed
 	LineCap     int64         // bytes; a longer line was delivered as a digest
 }
 
