@@ -78,9 +78,10 @@ func newLibrary(c config.Config) (*library.Library, error) {
 		prices = &transcript.Prices{} // costs are not known; `ccship usage` says why
 	}
 	finder := project.NewFinder()
+	finder.Home = c.Home()
 	l := &library.Library{Roots: c.Roots, Machine: self.Name, Prices: prices, Repository: func(cwd string) string {
 		policy, _ := finder.Find(cwd) // what cannot be read has no repository
-		return policy.Repository
+		return policy.Top()
 	}}
 	if c.ServerURL == "" {
 		return l, nil

@@ -143,14 +143,14 @@ func (a *app) usageOnDisk(ctx context.Context, l *library.Library, q library.Que
 			policy, _ := finder.Find(cwd) // what it says of delivery does not matter here
 			hash = project.Hash(cwd, folder, policy, c.TrustedProjects)
 			if policy.GitDir == "" || policy.Remote != "" || hash == policy.ProjectHash {
-				return hash, policy.Repository
+				return hash, policy.Top()
 			}
 			if _, known := ids[policy.GitDir]; !known {
 				if r, err := project.ReadRepository(ctx, policy.GitDir); err == nil {
 					ids[policy.GitDir] = r.ID()
 				}
 			}
-			return cmp.Or(ids[policy.GitDir], hash), policy.Repository
+			return cmp.Or(ids[policy.GitDir], hash), policy.Top()
 		},
 		Progress: func(done, total int64) {
 			if time.Since(drawn) > 100*time.Millisecond {

@@ -117,6 +117,32 @@ func TestFindRemote(t *testing.T) {
 	}
 }
 
+// TestTop: a folder below a work tree is of the repository, whose folder gives it its name.
+func TestTop(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "repo/.git/config", "[core]\n")
+	write(t, root, "repo/.git/worktrees/w/commondir", "../..\n")
+	write(t, root, "elsewhere/.git", "gitdir: ../repo/.git/worktrees/w\n")
+	write(t, root, "repo/.git/modules/sub/config", "[core]\n")
+	write(t, root, "repo/sub/.git", "gitdir: ../.git/modules/sub\n")
+	write(t, root, "bare/proj.git/config", "[core]\n")
+	write(t, root, "bare/proj.git/worktrees/m/commondir", "../..\n")
+	write(t, root, "bare/m/.git", "gitdir: ../proj.git/worktrees/m\n")
+	write(t, root, "hidden/.bare/config", "[core]\n")
+	write(t, root, "hidden/.git", "gitdir: ./.bare\n")
+	write(t, root, "hidden/m/.git", "gitdir: ../.bare/worktrees/m\n")
+	write(t, root, "hidden/.bare/worktrees/m/commondir", "../..\n")
+	for cwd, want := range map[string]string{
+		"repo": "repo", "repo/a/b": "repo", "repo/.claude/worktrees/gone": "repo", "elsewhere/x": "repo", "repo/sub": "",
+		"bare/m/x": "bare/proj", "hidden/m": "hidden", "hidden": "hidden", "none": "",
+	} {
+		if want != "" {
+			want = filepath.Join(root, want)
+		}
+		kit.Equal(t, cwd, find(t, filepath.Join(root, cwd)).Top(), want)
+	}
+}
+
 // TestFindRepository: a worktree belongs to its repository, also without a remote, and after it is gone.
 func TestFindRepository(t *testing.T) {
 	root := t.TempDir()

@@ -20,11 +20,25 @@ func ReadRepository(ctx context.Context, gitDir string) (Repository, error) {
 	if err != nil {
 		return Repository{}, err
 	}
-	name := filepath.Base(gitDir)
-	if name == ".git" {
-		name = filepath.Base(filepath.Dir(gitDir))
+	if base := filepath.Base(gitDir); strings.HasPrefix(base, ".") { // .git, .bare
+		gitDir = filepath.Dir(gitDir)
 	}
-	return Repository{commit, strings.TrimSuffix(name, ".git")}, nil
+	return Repository{commit, strings.TrimSuffix(filepath.Base(gitDir), ".git")}, nil
+}
+
+// Top returns the folder that the repository of a working directory is called after: its main work tree or, where it is
+// bare, the folder that people see of it, without ".git". "" where nothing is known of one, and of a submodule.
+func (p Policy) Top() string {
+	base := filepath.Base(p.GitDir)
+	switch {
+	case p.Repository != "":
+		return p.Repository
+	case p.GitDir != "" && strings.HasPrefix(base, "."):
+		return filepath.Dir(p.GitDir)
+	case strings.HasSuffix(base, ".git"):
+		return strings.TrimSuffix(p.GitDir, ".git")
+	}
+	return ""
 }
 
 // ID is its name on the wire.

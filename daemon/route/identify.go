@@ -57,7 +57,7 @@ func (r *Router) identify(ctx context.Context, c *tail.Chunk) (state.Routing, ti
 	facts.Stream.Cwd = cwd
 	policy, _ := r.projects.Find(cwd)
 	if cwd != "" {
-		facts.Stream.Project = transcript.FolderName(cmp.Or(policy.Repository, cwd))
+		facts.Stream.Project = transcript.FolderName(cmp.Or(policy.Top(), cwd))
 	}
 	facts.Stream.ProjectHash = project.Hash(cwd, folder, policy, r.rules.Load().TrustedProjects)
 	if !policy.Gone {
@@ -167,7 +167,7 @@ func (r *Router) learnCwd(f *state.Routing, c *tail.Chunk) {
 	}
 	if f.Stream.Cwd != "" {
 		policy, _ := r.projects.Find(cwd)
-		f.Stream.Project = transcript.FolderName(cmp.Or(policy.Repository, cwd))
+		f.Stream.Project = transcript.FolderName(cmp.Or(policy.Top(), cwd))
 	}
 	f.Stream.Cwd = cwd
 }

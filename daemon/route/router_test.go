@@ -169,6 +169,8 @@ func TestDecideGoneWorktree(t *testing.T) {
 	put("elsewhere/fix/plain", "\n")
 	s = b.decide(chunk(5, lineIn(tree))).Facts.Stream
 	kit.Check(t, s.Project == "fix", "another folder in its place is of %q", s.Project)
+	s = b.decide(chunk(7, lineIn(filepath.Join(root, "shop", "cart", "sums")))).Facts.Stream
+	kit.Check(t, s.Project == "shop", "a folder of a repository is of %q", s.Project)
 	s = b.decide(chunk(6, lineIn(filepath.Join(root, "never")))).Facts.Stream
 	kit.Check(t, s.Project == "never", "a folder that was never seen is of %q", s.Project)
 }

@@ -177,8 +177,7 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 		id, cwd := projectID(g), slashed(g.Cwd)
 		if below, known := at[id]; !known || cwd != "" && strings.HasPrefix(below, cwd+"/") {
 			names[id], at[id] = ProjectName(g.Project, g.Cwd, id), cwd
-			folder, _ := Worktree(g.Cwd)
-			folders[id], in[id] = path.Dir(slashed(folder)), id
+			folders[id], in[id] = around(g.Cwd, names[id]), id
 			if g.Repository == "" && cwd != "" {
 				in[id] = fmt.Sprint(g.Owner, " ", g.Machine, " ", folders[id], "/", names[id])
 			}
@@ -193,6 +192,18 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 	}
 	distinguish(names, folders, in)
 	return names, shared
+}
+
+// around returns the folder around the one that a project is called after, which a working directory is in.
+func around(cwd, name string) string {
+	folder, _ := Worktree(cwd)
+	folder = path.Clean(slashed(folder))
+	for top := folder; top != path.Dir(top); top = path.Dir(top) {
+		if path.Base(top) == name {
+			return path.Dir(top)
+		}
+	}
+	return path.Dir(folder)
 }
 
 // distinguish puts folders in front of names that projects in different folders have, until they differ or no folder
@@ -213,7 +224,7 @@ func distinguish(names, folders, in map[string]string) {
 			}
 			again = true
 			dir, above := path.Base(folders[id]), path.Dir(folders[id])
-			if above == folders[id] || len(dir) < 2 {
+			if above == folders[id] || dir == "/" {
 				names[id], folders[id] = name+" ("+short(id)+")", ""
 				continue
 			}

@@ -13,12 +13,14 @@ func TestNames(t *testing.T) {
 		{ProjectHash: "2", Project: "shop", Cwd: "/home/kim/play/shop"}, {ProjectHash: "3", Project: "shop", Cwd: `C:\src\work\shop`},
 		{ProjectHash: "4", Project: "api", Cwd: "/srv/api"}, {ProjectHash: "5", Project: "bare"}, {ProjectHash: "6", Project: "bare"},
 		{ProjectHash: "7", Project: "deep", Cwd: "/a/x/y/deep"}, {ProjectHash: "8", Project: "deep", Cwd: "/b/x/y/deep"},
+		{ProjectHash: "12", Project: "web", Cwd: "/srv/a/web/pages/cart"}, {ProjectHash: "13", Project: "web", Cwd: "/srv/b/web/"},
+		{ProjectHash: "14", Project: "web", Cwd: `D:\web`},
 		{ProjectHash: "11", Project: "7", Cwd: "/home/kim/src/site/.worktrees/7"},
 		{ProjectHash: "9", Project: "main (2)", Cwd: "/one/main (2)"}, {ProjectHash: "10", Project: "main (2)", Cwd: "/two/main (2)"},
 	}
 	want := map[string]string{
 		"1": "kim/work/shop", "2": "play/shop", "3": "src/work/shop", "4": "api", "5": "bare (5)", "6": "bare (6)",
-		"11": "site", "9": "one/main (2)", "10": "two/main (2)",
+		"12": "a/web", "13": "b/web", "14": "D:/web", "11": "site", "9": "one/main (2)", "10": "two/main (2)",
 	}
 	got, _ := projectNames(groups)
 	for hash, name := range want {
