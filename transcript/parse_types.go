@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"time"
 )
 
@@ -19,6 +20,7 @@ func (p *parsed) extend(r *Record) {
 		r.Snapshot = p.snapshot
 	case "progress":
 		r.AgentAnswer, r.AgentRecord = agentAnswer(p.data), field(p.data, "message")
+		r.StartedBy = startedBy(field(p.data, "hookName"))
 	case "queue-operation", "last-prompt":
 		r.Text = text(p.content)
 	case "custom-title", "ai-title", "summary":
@@ -131,6 +133,8 @@ func (p *parsed) extendAttachment(r *Record) {
 		case "origin":
 			kind, name := originOf(value)
 			r.Origin, r.OriginName = Unquote(kind), Unquote(name)
+		case "hookName":
+			r.StartedBy = startedBy(value)
 		case "isMeta":
 			r.Meta = r.Meta || isTrue(value)
 		case "identity":
@@ -147,6 +151,15 @@ func (p *parsed) extendAttachment(r *Record) {
 	if t := parseTime(at); r.Time.IsZero() {
 		r.Time = t
 	}
+}
+
+// startedBy returns why a hook of that name ran at the start of a session; "" for other hooks.
+func startedBy(name []byte) string {
+	why, ok := bytes.CutPrefix(stringContents(name), []byte("SessionStart:"))
+	if !ok {
+		return ""
+	}
+	return Unquote(why)
 }
 
 // promptText returns the text of a queued prompt: a string or content blocks.

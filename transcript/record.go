@@ -35,11 +35,12 @@ type Record struct {
 	Meta           bool // isMeta: written by Claude Code for the model
 	Sidechain      bool
 	CompactSummary bool
-	VisibleOnly    bool // isVisibleInTranscriptOnly
-	APIError       bool // isApiErrorMessage
-	FromPlan       bool // a prompt made from an accepted plan
-	Scheduled      bool // scheduledTaskId, wakeupSource: a schedule started the turn
-	Companion      bool // turnCompanion: context that goes with the next record
+	VisibleOnly    bool   // isVisibleInTranscriptOnly
+	APIError       bool   // isApiErrorMessage
+	FromPlan       bool   // a prompt made from an accepted plan
+	StartedBy      string // why a SessionStart hook ran that the record is of: "startup", "resume", "clear", "compact"
+	Scheduled      bool   // scheduledTaskId, wakeupSource: a schedule started the turn
+	Companion      bool   // turnCompanion: context that goes with the next record
 
 	// Message is set on user and assistant records only: in other types it repeats another record's.
 	Message *Message

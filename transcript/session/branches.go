@@ -14,7 +14,7 @@ import (
 // and the common ancestor is abandoned if it contains a prompt or an answer. Forks without one are parallel tool calls,
 // attachments or commands without effect. A record whose parent is not in the file says nothing of where it belongs: it
 // goes on from the leaf. So does the record of a compaction, which has no parent. A second root that is made from an
-// accepted plan begins with an empty context: nothing is abandoned.
+// accepted plan, or stands below a hook that /clear ran, begins with an empty context: nothing is abandoned.
 type branches struct {
 	nodes   []node
 	at      map[uint64]int32 // index in nodes, by id
@@ -47,6 +47,7 @@ const (
 	isBoundary             // of a compaction
 	isAnchor               // it has a prompt as a child
 	isPlan                 // a prompt made from an accepted plan
+	isClear                // of a hook that ran because the context was cleared
 )
 
 // leaf is the end of one session's conversation in the file.
@@ -194,29 +195,9 @@ func (b *branches) fork(g *treeRecord, l *leaf) (rewind *Rewind, cleared bool) {
 		p.flags |= isAnchor
 	}
 	if g.parent == l.id {
-		return nil, g.flags&isPlan != 0 && b.secondRoot(g.parent)
+		return nil, (g.flags&isPlan != 0 || b.belowClear(g.parent)) && b.secondRoot(g.parent)
 	}
 	return b.decideFork(forkOf(g, l))
-}
-
-// secondRoot reports whether only records of Claude Code's own lie between a message and the beginning of its branch,
-// and the conversation began elsewhere.
-func (b *branches) secondRoot(id uint64) bool {
-	spoken := false
-	var root node
-	b.walkUp(id, 0, func(i int32) {
-		root = b.nodes[i]
-		spoken = spoken || root.flags&(isPrompt|isAnswer|isBoundary) != 0
-	})
-	if spoken || root.parent != 0 {
-		return false
-	}
-	for i := range b.nodes {
-		if n := &b.nodes[i]; n.line < root.line && n.flags&(isPrompt|isAnswer) != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func forkOf(g *treeRecord, l *leaf) fork {
@@ -228,7 +209,7 @@ func forkOf(g *treeRecord, l *leaf) fork {
 func (b *branches) decideFork(f fork) (rewind *Rewind, cleared bool) {
 	common := b.commonAncestor(f.leaf, f.prompt.parent)
 	if common == 0 {
-		if f.prompt.flags&isPlan != 0 {
+		if f.prompt.flags&isPlan != 0 || b.belowClear(f.prompt.parent) && b.secondRoot(f.prompt.parent) {
 			return nil, true
 		}
 		if b.rootOf(f.prompt).parent != 0 { // it is not in the file, or the parents are a loop

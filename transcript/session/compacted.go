@@ -63,3 +63,39 @@ func (b *branches) left(number, line int64) (spans []Span) {
 	}
 	return spans
 }
+
+// secondRoot reports whether only records of Claude Code's own lie between a message and the beginning of its branch,
+// and the conversation began elsewhere.
+func (b *branches) secondRoot(id uint64) bool {
+	spoken := false
+	var root node
+	b.walkUp(id, 0, func(i int32) {
+		root = b.nodes[i]
+		spoken = spoken || root.flags&(isPrompt|isAnswer|isBoundary) != 0
+	})
+	if spoken || root.parent != 0 {
+		return false
+	}
+	for i := range b.nodes {
+		if n := &b.nodes[i]; n.line < root.line && n.flags&(isPrompt|isAnswer) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostSilent is how many records without speech are looked at above a prompt: what hooks and commands write is short.
+const mostSilent = 64
+
+// belowClear reports whether what a hook wrote because the context was cleared is above a prompt, whose parent is given,
+// with nothing said in between.
+func (b *branches) belowClear(parent uint64) bool {
+	for range mostSilent {
+		n := b.find(parent)
+		if n == nil || n.flags&(isPrompt|isAnswer|isBoundary|isClear) != 0 {
+			return n != nil && n.flags&isClear != 0
+		}
+		parent = n.parent
+	}
+	return false
+}

@@ -45,6 +45,8 @@ func treeRecordOf(line int64, r *transcript.Record) treeRecord {
 		g.context = uint32(min(r.Compact.Post, 1<<31))
 	case r.Type == "assistant" && r.Message != nil && !r.Message.Synthetic() && !r.APIError && hasText(r.Message):
 		g.flags = isAnswer
+	case r.StartedBy == "clear":
+		g.flags = isClear
 	case r.Type == "user" || r.Type == "attachment":
 		g.said = r.Speech()
 		if g.said.Speaker.Human() {
