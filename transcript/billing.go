@@ -11,6 +11,7 @@ import (
 type Billing struct {
 	Speed, Tier, Geo string      // as the usage says; "" for what every request has
 	Further          []Iteration // requests of its own that the usage does not include, such as those to an advisor
+	Miscounted       bool        // a count is no number that a request can have: its price is not known
 }
 
 // Iteration is a request to a model that was made while another one was answered.
@@ -30,6 +31,9 @@ func (b *Billing) name(model string) string {
 		if s != "" {
 			model += "-" + s
 		}
+	}
+	if b.Miscounted {
+		model += "-miscounted"
 	}
 	switch {
 	case b.Geo == "":
@@ -80,28 +84,28 @@ func parseUsage(object []byte) (u Usage, extra *Billing) {
 	for key, value, ok := w.member(); ok; key, value, ok = w.member() {
 		switch string(key) {
 		case "input_tokens":
-			u.Input = tokens(value)
+			u.Input = b.tokens(value)
 		case "output_tokens":
-			u.Output = tokens(value)
+			u.Output = b.tokens(value)
 		case "cache_read_input_tokens":
-			u.CacheRead = tokens(value)
+			u.CacheRead = b.tokens(value)
 		case "cache_creation_input_tokens":
-			flat = tokens(value)
+			flat = b.tokens(value)
 		case "cache_creation":
 			if bytes.HasPrefix(value, []byte("{")) {
-				u.CacheWrite5m = tokens(field(value, "ephemeral_5m_input_tokens"))
-				u.CacheWrite1h = tokens(field(value, "ephemeral_1h_input_tokens"))
+				u.CacheWrite5m = b.tokens(field(value, "ephemeral_5m_input_tokens"))
+				u.CacheWrite1h = b.tokens(field(value, "ephemeral_1h_input_tokens"))
 			}
 		case "server_tool_use":
-			u.WebSearches = tokens(field(value, "web_search_requests"))
-			u.WebFetches = tokens(field(value, "web_fetch_requests"))
+			u.WebSearches = b.tokens(field(value, "web_search_requests"))
+			u.WebFetches = b.tokens(field(value, "web_fetch_requests"))
 		default:
 			b.read(key, value)
 		}
 	}
 	// The flat number was sometimes 0 before 2.1.152; older builds have only the flat number.
 	u.CacheWrite5m += max(0, flat-u.CacheWrite5m-u.CacheWrite1h)
-	if b.Speed != "" || b.Tier != "" || b.Geo != "" || b.Further != nil {
+	if b.Speed != "" || b.Tier != "" || b.Geo != "" || b.Further != nil || b.Miscounted {
 		extra = &b
 	}
 	return u, extra
@@ -149,7 +153,7 @@ func (b *Billing) iterations(value []byte) {
 		usage, billing := parseUsage(element)
 		it := Iteration{Model: text(field(element, "model")), Usage: usage}
 		if billing != nil {
-			it.Speed, it.Tier, it.Geo = billing.Speed, billing.Tier, billing.Geo
+			it.Speed, it.Tier, it.Geo, it.Miscounted = billing.Speed, billing.Tier, billing.Geo, billing.Miscounted
 		}
 		if kind := text(field(element, "type")); kind == "message" || kind == "" {
 			b.Speed, b.Tier, b.Geo = cmp.Or(b.Speed, it.Speed), cmp.Or(b.Tier, it.Tier), cmp.Or(b.Geo, it.Geo)
@@ -159,5 +163,12 @@ func (b *Billing) iterations(value []byte) {
 	}
 }
 
-// tokens limits a count so that sums of counts cannot overflow. Some gateways write numbers as strings.
-func tokens(value []byte) int64 { return min(max(0, integer(bytes.Trim(value, `"`))), 1<<40) }
+// tokens limits a count so that sums of counts cannot overflow. It notes one that is not understood.
+func (b *Billing) tokens(value []byte) int64 {
+	const most = 1 << 40
+	n, digits := integer(value), bytes.Trim(value, `"`)
+	if n < 0 || n > most || n == 0 && !bytes.HasPrefix(digits, []byte("0")) && value != nil && string(value) != "null" {
+		b.Miscounted = true
+	}
+	return min(max(0, n), most)
+}

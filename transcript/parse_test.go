@@ -48,6 +48,8 @@ func parseCases() []parseCase {
 		{"message of another type", `{"type":"api-request-blob","message":{"role":"user","content":"x"}}`, Record{Type: "api-request-blob"}},
 		{"lineage", `{"type":"user","sessionId":"S","forkedFrom":{"sessionId":"F","messageUuid":"m"}}`, Record{Type: "user", SessionID: "S", Lineage: &Lineage{ForkedFrom: "F"}}},
 		{"own request", `{"type":"mode","sessionId":"S","requestSessionId":"S"}`, Record{Type: "mode", SessionID: "S"}},
+		{"boundary, numbers as strings", `{"type":"system","subtype":"compact_boundary","compactMetadata":{"preTokens":"167412","postTokens":"9120","durationMs":"41200"}}`, Record{Type: "system", Subtype: "compact_boundary", Compact: &Compact{Pre: 167412, Post: 9120, Took: 41200 * time.Millisecond}}},
+		{"duration as a string", `{"type":"system","subtype":"turn_duration","durationMs":"8100"}`, Record{Type: "system", Subtype: "turn_duration", Duration: 8100 * time.Millisecond}},
 		{"boundary", `{"type":"system","subtype":"compact_boundary","content":"c","compactMetadata":{"trigger":"auto","preTokens":167412,"postTokens":-1}}`, Record{Type: "system", Subtype: "compact_boundary", Text: "c", Compact: &Compact{Trigger: "auto", Pre: 167412}}},
 		{"turn duration", `{"type":"system","subtype":"turn_duration","durationMs":8100.7}`, Record{Type: "system", Subtype: "turn_duration", Duration: 8100 * time.Millisecond}},
 		{"endless turn", `{"type":"system","subtype":"turn_duration","durationMs":1e300}`, Record{Type: "system", Subtype: "turn_duration"}},

@@ -175,10 +175,10 @@ func text(value []byte) string { return Unquote(stringContents(value)) }
 
 func isTrue(value []byte) bool { return string(value) == "true" }
 
-// integer parses a number and drops its fraction. 0 if value is not a number, or is out of the range of tokens and
-// milliseconds.
+// integer parses a number, which some gateways write as a string, and drops its fraction. 0 if value is not a number,
+// or is out of the range of tokens and milliseconds.
 func integer(value []byte) int64 {
-	digits, negative := bytes.CutPrefix(value, []byte("-"))
+	digits, negative := bytes.CutPrefix(bytes.Trim(value, `"`), []byte("-"))
 	var n int64
 	for i, c := range digits {
 		if c-'0' > 9 {
@@ -238,7 +238,7 @@ func StringOf(value []byte) string { return text(value) }
 
 // NumberField returns the number member name of a JSON object; 0 if there is none. object must be as for StringField.
 func NumberField(object []byte, name string) float64 {
-	n, err := strconv.ParseFloat(string(field(object, name)), 64)
+	n, err := strconv.ParseFloat(string(bytes.Trim(field(object, name), `"`)), 64)
 	if err != nil {
 		return 0
 	}
