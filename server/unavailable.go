@@ -13,6 +13,9 @@ import (
 // about so long.
 const UnavailableAfter = 5
 
+// ErrNoDatabase means that a database's file was removed or replaced while it was open.
+var ErrNoDatabase = errors.New("the database's file was removed or replaced")
+
 // Unavailable says whether err of a store means that the database can't be reached now, or has so much to do that it
 // gave up: later the same may succeed.
 func Unavailable(err error) bool {
@@ -28,16 +31,15 @@ func Unavailable(err error) bool {
 		Code() int // of SQLite
 	}
 	if errors.As(err, &lite) {
-		const busy, locked = 5, 6
-		code := lite.Code() & 0xff
-		return code == busy || code == locked
+		const busy, locked, cannotOpen = 5, 6, 14
+		return slices.Contains([]int{busy, locked, cannotOpen}, lite.Code()&0xff)
 	}
 	var unsent interface {
 		error
 		SafeToRetry() bool
 	}
 	var network net.Error
-	return errors.As(err, &unsent) && unsent.SafeToRetry() || errors.As(err, &network) ||
+	return errors.Is(err, ErrNoDatabase) || errors.As(err, &unsent) && unsent.SafeToRetry() || errors.As(err, &network) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded)
 }
 

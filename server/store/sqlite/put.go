@@ -100,6 +100,9 @@ func (s *Store) exclusively(ctx context.Context, fn func() error) error {
 	if err := fn(); err != nil {
 		return err
 	}
+	if err := s.inPlace(); err != nil {
+		return err
+	}
 	if _, err := s.conn.ExecContext(ctx, "COMMIT"); err != nil {
 		return fmt.Errorf("commit transaction: %w", err)
 	}

@@ -47,6 +47,7 @@ const (
 // manage keys.
 type Store struct {
 	path string
+	file os.FileInfo // of the database, as it was opened
 	read *sql.DB
 	open *sqlstore.Places // of snapshots
 	// write has one connection, conn, held from Open to Close. conn and writer belong to the goroutine that has put a
@@ -107,6 +108,9 @@ func (s *Store) connect(ctx context.Context, how sqlstore.Opening) (err error) {
 	}
 	s.write.SetMaxOpenConns(1)
 	if err := migrate(ctx, s.write, how); err != nil {
+		return err
+	}
+	if s.file, err = os.Stat(s.path); err != nil {
 		return err
 	}
 	if s.conn, err = s.write.Conn(ctx); err != nil {
@@ -170,7 +174,8 @@ func createFile(path string) error {
 // dsn names the database for the driver. page_size works only before the first page is written, which switching to
 // WAL does; the driver runs the _pragma values in alphabetical order, and _journal_mode after all of them.
 func dsn(path string, readOnly bool) string {
-	q := []string{fmt.Sprintf("_busy_timeout=%d", busyTimeout)}
+	// mode=rw: a connection that opens later makes no empty database in the place of one that was removed.
+	q := []string{"mode=rw", fmt.Sprintf("_busy_timeout=%d", busyTimeout)}
 	if readOnly {
 		q = append(q, "_query_only=1", "_pragma=cache_size(-2048)")
 	} else {
@@ -216,6 +221,19 @@ func (s *Store) Close() error {
 		errs = append(errs, s.write.Close())
 	}
 	return sqlstore.Wrap(errors.Join(errs...), "close store")
+}
+
+// inPlace returns server.ErrNoDatabase once the path names another file, or none: what is written then is lost when the
+// last process closes the file that was opened.
+func (s *Store) inPlace() error {
+	info, err := os.Stat(s.path)
+	if err == nil && os.SameFile(info, s.file) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("find database: %w", err)
+	}
+	return fmt.Errorf("%w: stop the server, put %s back, and start it again", server.ErrNoDatabase, s.path)
 }
 
 // Path is where the database is, absolute.
