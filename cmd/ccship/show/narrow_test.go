@@ -34,6 +34,18 @@ func TestNarrow(t *testing.T) {
 	kit.Check(t, strings.Contains(by, "\n3f2a9c01  "), "a session's id is not short:\n%s", by)
 }
 
+// What a hostile server says of sums makes no long lines: neither a cost of hundreds of digits nor marks without a width.
+func TestUsageOfHostileServer(t *testing.T) {
+	for _, cost := range []float64{1e300, -1e300, 1e12} {
+		row := library.Row{Project: "z" + strings.Repeat("\u0301", 500) + "y", Answers: 1, Cost: &cost}
+		sums := View{Zone: time.UTC}.Usage(library.Report{By: []string{library.Project}, Rows: []library.Row{row}, Total: row})
+		for line := range strings.Lines(sums) {
+			kit.Check(t, len(line) < 200, "%d bytes: %q", len(line), line)
+		}
+		kit.Check(t, strings.Contains(sums, "\u0301y"), "the name is cut: %q", sums)
+	}
+}
+
 // The status fits a narrow terminal: lines break between words, below where their text begins.
 func TestStatusNarrow(t *testing.T) {
 	for name, status := range showtest.Statuses() {

@@ -5,6 +5,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
@@ -97,6 +98,8 @@ func money(cost *float64) string {
 		return unknown
 	case *cost > 0 && *cost < 0.01:
 		return "<$0.01"
+	case math.Abs(*cost) >= 1e12: // no sum of tokens, but a server may say so
+		return fmt.Sprintf("$%.1e", *cost)
 	}
 	return fmt.Sprintf("$%.2f", *cost)
 }

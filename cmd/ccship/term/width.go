@@ -2,6 +2,7 @@ package term
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -13,12 +14,30 @@ func measure() displaywidth.Options { return displaywidth.Options{ControlSequenc
 // Width returns how many columns s takes.
 func Width(s string) int { return measure().String(s) }
 
-// Cut shortens s to width columns. A cut text ends with an ellipsis; its escape sequences stay.
+// Cut shortens s to width columns. A cut text ends with an ellipsis; its escape sequences stay. Of characters that take
+// no column only a few stay behind another one: they would make a short text long.
 func Cut(s string, width int) string {
 	if width < 1 {
 		return ""
 	}
-	return measure().TruncateString(s, width, "…")
+	return measure().TruncateString(thin(s), width, "…")
+}
+
+// mostMarks is how many characters without a width follow one another in a text: a flag of emoji tags has six.
+const mostMarks = 6
+
+// thin leaves out what is above mostMarks.
+func thin(s string) string {
+	run := 0
+	return strings.Map(func(r rune) rune {
+		if run++; !unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+			run = 0
+		}
+		if run > mostMarks {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // Pad fills s with spaces up to width columns.
