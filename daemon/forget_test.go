@@ -86,6 +86,8 @@ func TestForgetWaiting(t *testing.T) {
 	r, err := w.forget(sessionA)
 	kit.Check(t, err == nil && r.Waiting == 4 && len(r.Pending) == 1 && r.Detail != "", "forget: %+v, %v", r, err)
 	kit.Equal(t, "entries wait", w.status().Outbox.Entries, 0)
+	s, err := w.client.Sync(t.Context(), control.SyncRequest{}) // the server still does not answer
+	kit.Check(t, err == nil && s.Lines == 9 && s.Excluded == 9 && s.Acknowledged == 0, "sync: %+v, %v", s, err)
 	w.server.with(func() { w.server.status = 0 })
 	w.stop()
 	w.start() // does not wait out its patience

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -68,9 +70,11 @@ func (s *SyncWaiter) deadLines(ctx context.Context, all int64) int64 {
 	return all
 }
 
-// excludedLines counts the lines excluded by their type, or in a history by their project.
+// excludedLines counts the lines excluded by their type, in a history by their project, or in forgotten sessions.
 func (s *SyncWaiter) excludedLines(ctx context.Context) (n int64) {
-	if len(s.Router.Rules().ExcludeTypes) == 0 && !s.Router.History.Any() {
+	excluded := s.Router.ExcludedOnDisk(s.Files)
+	maps.DeleteFunc(excluded, func(_ tail.FileID, why string) bool { return why != route.Forgotten })
+	if len(excluded) == 0 && len(s.Router.Rules().ExcludeTypes) == 0 && !s.Router.History.Any() {
 		return 0
 	}
 	facts, err := s.State.Files.Routings(context.WithoutCancel(ctx))
@@ -78,8 +82,15 @@ func (s *SyncWaiter) excludedLines(ctx context.Context) (n int64) {
 		s.Log.Warn("cannot count the lines left out", "err", err)
 		return 0
 	}
-	for _, f := range facts {
-		n += f.Excluded
+	for id, f := range facts {
+		if excluded[id] == "" {
+			n += f.Excluded
+		}
+	}
+	for id := range excluded {
+		if t, ok := s.Files.File(id); ok {
+			n += t.Cursor.Line
+		}
 	}
 	return n
 }
