@@ -117,7 +117,7 @@ func (h *historyCheck) underFormer(ctx context.Context, generation uint32) (foun
 	}
 	for _, e := range has[0].Epochs {
 		for _, g := range e.Generations {
-			if g.Generation == generation && g.EndLine > found.EndLine {
+			if g.Generation == int64(generation) && g.EndLine > found.EndLine {
 				found = g
 			}
 		}
