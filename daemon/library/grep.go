@@ -143,7 +143,7 @@ func grep(ctx context.Context, file File, words []string) (best graded) {
 		}
 		return nil
 	})
-	if left > 0 {
+	if left > 0 && best.grade < gradeOf(len(words), false) { // a line that has all may have some as escapes
 		return graded{}
 	}
 	return best

@@ -82,6 +82,15 @@ func TestGrepUnread(t *testing.T) {
 	}
 }
 
+// TestGrepEscapes finds a word whose letters a record has as escapes, beside another.
+func TestGrepEscapes(t *testing.T) {
+	r := newRoom(t)
+	r.Library.Server = nil
+	r.write("-shop/"+one+".jsonl", strings.Replace(spoken(1, "user", "the Café's parser"), "é", `\u00e9`, 1), 0)
+	m := r.Grep(t.Context(), "café parser", "", 1)
+	kit.Check(t, len(m) == 1, "%+v", m)
+}
+
 // TestAround reads a part of a long conversation: near a line, or its end.
 func TestAround(t *testing.T) {
 	r := newRoom(t)
