@@ -221,7 +221,7 @@ func messageOf(x *session.Message) Message {
 	case session.CompactionMessage:
 		message.Text = describeCompaction(&x.Compact)
 	case session.ClearedMessage:
-		message.Text = "the context; the conversation goes on with the accepted plan"
+		message.Text = "the context; the conversation goes on"
 	case session.InterruptedMessage:
 		message.Text = "by the user"
 	}

@@ -26,7 +26,7 @@ const (
 	ResultMessage       MessageKind = "result"
 	CommandMessage      MessageKind = "command"     // a slash command of Claude Code's own
 	CompactionMessage   MessageKind = "compaction"  // the conversation was compacted
-	ClearedMessage      MessageKind = "cleared"     // the context was cleared, and an accepted plan follows
+	ClearedMessage      MessageKind = "cleared"     // the context was cleared: by /clear, or for an accepted plan
 	InterruptedMessage  MessageKind = "interrupted" // the user interrupted the model
 	OthersMessage       MessageKind = "message"     // of another session, an agent, a schedule, a background task
 )

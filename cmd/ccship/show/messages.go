@@ -72,7 +72,7 @@ func describeMessage(m *control.Message) (who, colour, text string) {
 	case "compaction":
 		return "—", faint, describeCompaction(m)
 	case "cleared":
-		return "—", faint, "context cleared; the conversation goes on with the accepted plan"
+		return "—", faint, "context cleared; the conversation goes on"
 	case "interrupted":
 		return "—", faint, "interrupted by the user"
 	case "message":

@@ -26,7 +26,7 @@ func TestMessagesView(t *testing.T) {
 09:05  —       interrupted by the user
 09:05  user    /model opus
 09:05  —       conversation auto-compacted at 167k tokens, 9k tokens left
-09:05  —       context cleared; the conversation goes on with the accepted plan
+09:05  —       context cleared; the conversation goes on
 09:05  other   session checkout: stop editing
 09:05  user    (via telegram) deploy
 there are 1 older one: --limit, or --offset 14

@@ -200,7 +200,7 @@ func (b *Builder) turnedBack(line int64) {
 	}
 	if cleared {
 		b.push(Item{Line: line, Kind: "divider", Who: "cleared", Mark: "-cleared",
-			Parts: []Part{{Kind: "note", Title: "Context cleared; the conversation goes on with the accepted plan"}}})
+			Parts: []Part{{Kind: "note", Title: "Context cleared; the conversation goes on"}}})
 	}
 }
 
