@@ -276,7 +276,7 @@ func (d *Daemon) serve(ctx context.Context, ln net.Listener) error {
 		"documents":       d.documents.Run,
 		"link requests":   d.linkRequests.Run,
 		"state":           d.db.Run,
-		"control socket":  func(ctx context.Context) error { return control.NewServer(d.socket(), d.log).Serve(ctx, ln) },
+		"control socket":  func(ctx context.Context) error { return d.serveSocket(ctx, ln) },
 		"housekeeping":    d.housekeeping,
 		"background jobs": d.backgroundJobs,
 		"attachments":     d.attachments.Run,

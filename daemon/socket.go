@@ -2,7 +2,12 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"time"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/proof"
@@ -22,6 +27,54 @@ var _ control.Daemon = socket{}
 
 func (d *Daemon) socket() socket {
 	return socket{d, d.comparer, d.syncer, d.forgetter, d.inbox}
+}
+
+// errRemoved means that the control socket's file is gone.
+var errRemoved = errors.New("the control socket was removed")
+
+// serveSocket answers the control socket until ctx is done. One that is removed, as with a runtime folder when its user
+// logs out, is made again.
+func (d *Daemon) serveSocket(ctx context.Context, ln net.Listener) error {
+	path, endpoint := ln.Addr().String(), control.NewServer(d.socket(), d.log)
+	for {
+		watching, end := context.WithCancelCause(ctx)
+		go func() {
+			for !missing(path) {
+				if pause(watching, checkInterval) != nil {
+					return
+				}
+			}
+			end(errRemoved)
+			_ = ln.Close() // ends Serve
+		}()
+		err := endpoint.Serve(ctx, ln)
+		end(nil)
+		if ctx.Err() != nil || !errors.Is(context.Cause(watching), errRemoved) {
+			return err
+		}
+		d.log.Warn(errRemoved.Error()+"; making it again", "path", path)
+		for ln, err = control.Listen(path); err != nil; ln, err = control.Listen(path) {
+			d.log.Debug("cannot make the control socket again yet", "err", err)
+			if pause(ctx, checkInterval) != nil {
+				return nil //nolint:nilerr // the daemon stops
+			}
+		}
+	}
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// pause waits for a time, or returns the error of ctx.
+func pause(ctx context.Context, t time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(t):
+		return nil
+	}
 }
 
 // Probe probes the servers that have not answered for a while.

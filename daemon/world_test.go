@@ -158,3 +158,17 @@ func TestStoppedWhileItOpens(t *testing.T) {
 	cancel()
 	kit.Err(t, "run", nil)(run(ctx, w.cfg))
 }
+
+// TestSocketRemoved: commands find the daemon again after its socket was removed, with its folder.
+func TestSocketRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Socket = filepath.Join(filepath.Dir(w.cfg.Socket), "run", "s")
+	w.start()
+	for range 2 {
+		kit.Must(t, os.RemoveAll(filepath.Dir(w.cfg.Socket)))
+		w.until("the daemon answers", func() bool {
+			_, err := w.client.Status(t.Context())
+			return err == nil
+		})
+	}
+}
