@@ -60,10 +60,22 @@ func (r *ranking) bestLines(lines []hit) []hit {
 		return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(b.weight(), a.weight()), compare(b.place, a.place))
 	})
 	lines = slices.CompactFunc(lines, func(a, b hit) bool { return a.place == b.place })
-	seen := map[string]bool{}
-	lines = slices.DeleteFunc(lines, func(h hit) bool { // a title is written again and again
-		known := h.kind == "title" && seen[h.text.Snippet]
+	type said struct {
+		origin, kind, text string
+		time               int64
+	}
+	seen, by := map[string]bool{}, map[said]int64{}
+	lines = slices.DeleteFunc(lines, func(h hit) bool {
+		known := h.kind == "title" && seen[h.text.Snippet] // a title is written again and again
 		seen[h.text.Snippet] = true
+		if x := r.infos[h.stream]; x != nil && x.origin != "" { // an agent's transcript may lie in two folders
+			s := said{x.origin, h.kind, h.text.Snippet, h.time}
+			stream, copied := by[s]
+			known = known || copied && stream != h.stream
+			if !copied {
+				by[s] = h.stream
+			}
+		}
 		return known
 	})
 	return lines[:min(len(lines), r.ask.Each)]

@@ -56,3 +56,21 @@ func TestSnippetOfAQuote(t *testing.T) {
 		kit.Equal(t, "the mark that was looked for, "+kind, snippet(kind, "x\n> y", []string{"> y"}), "x \x02> y\x03")
 	}
 }
+
+// TestCopiesInASession: of an agent's transcript that lies in two folders each line is shown once; what another agent
+// says in the same words, or the same one at another time, is shown too.
+func TestCopiesInASession(t *testing.T) {
+	r := ranking{infos: map[int64]*info{}, ask: server.RankQuery{Each: 9}}
+	for id, origin := range map[int64]string{1: "s/a", 2: "s/a", 3: "s/b", 4: "", 5: ""} {
+		r.infos[id] = &info{id: id}
+		r.infos[id].origin = origin
+	}
+	line := func(stream, time int64, kind string) hit {
+		h := hit{place: place{stream: stream, time: time}, text: server.Hit{Snippet: "done"}}
+		h.kind = kind
+		return h
+	}
+	got := r.bestLines([]hit{line(1, 7, "answer"), line(2, 7, "answer"), line(3, 7, "answer"), line(1, 8, "answer"),
+		line(1, 7, "result"), line(4, 7, "answer"), line(5, 7, "answer")})
+	kit.Equal(t, "lines that are shown", len(got), 6)
+}
