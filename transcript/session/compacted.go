@@ -87,8 +87,8 @@ func (b *branches) secondRoot(id uint64) bool {
 // mostSilent is how many records without speech are looked at above a prompt: what hooks and commands write is short.
 const mostSilent = 64
 
-// belowClear reports whether what a hook wrote because the context was cleared is above a prompt, whose parent is given,
-// with nothing said in between.
+// belowClear reports whether what a hook wrote because the context was cleared stands above a prompt, with nothing said
+// in between. parent is the prompt's.
 func (b *branches) belowClear(parent uint64) bool {
 	for range mostSilent {
 		n := b.find(parent)
