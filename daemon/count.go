@@ -57,8 +57,8 @@ func (c *counter) Count(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// lost returns how many lines a rewrite took out of its file, and which server it asks; known is false while that is not
-// known. It does not ask servers that failed.
+// lost returns how many lines a rewrite took out of its file, and which server it asks; known is false while that is
+// not known. It does not ask servers that failed.
 func (c *counter) lost(ctx context.Context, x rewrite, now time.Time, failed map[string]bool) (
 	dest string, lines int64, known bool, err error,
 ) {
