@@ -43,11 +43,10 @@ func newSerialWorld(t *testing.T) *world {
 	kit.Must(t, os.MkdirAll(w.root, 0o700))
 	web := httptest.NewServer(w.server)
 	t.Cleanup(web.Close)
-	cfg, err := config.Load(map[string]string{
+	cfg := kit.Try(config.Load(map[string]string{
 		"config": "", "server_url": web.URL, "state_dir": filepath.Join(dir, "state"),
 		"socket": filepath.Join(dir, "s"), "roots": w.root, "head_room": "1",
-	}, kit.Only(config.HomeVariable, dir))
-	kit.Must(t, err)
+	}, kit.Only(config.HomeVariable, dir))).Must(t)
 	cfg.Log = slog.New(slog.DiscardHandler)
 	w.cfg = cfg
 	return w

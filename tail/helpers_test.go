@@ -117,8 +117,7 @@ func (w *world) rename(from, to string) {
 
 func (w *world) read(rel string) []byte {
 	w.t.Helper()
-	b := kit.Try(os.ReadFile(w.path(rel))).Must(w.t)
-	return b
+	return kit.Try(os.ReadFile(w.path(rel))).Must(w.t)
 }
 
 // age sets a file's times back, so that it counts as old.

@@ -39,6 +39,5 @@ func TestDocumentedOptions(t *testing.T) {
 		kit.Must(t, os.WriteFile(path, []byte(before+begin+b.String()+end+after), 0o644))
 		return
 	}
-	diff := cmp.Diff(table, b.String())
-	kit.Check(t, diff == "", "the table of options is not that of the code; `make docs` writes it anew (-page +code):\n%s", diff)
+	kit.Same(t, "the table of options is not that of the code; `make docs` writes it anew", cmp.Diff(table, b.String()))
 }

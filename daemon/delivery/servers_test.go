@@ -37,9 +37,8 @@ func newServers(t *testing.T, path string, owner *testOwner) (s *Servers, keyPat
 	dir := t.TempDir()
 	keyPath = filepath.Join(dir, "key")
 	writeKey(t, keyPath, "second-key")
-	cfg, err := config.Load(map[string]string{"config": "", "server_url": ownURL, "api_key_file": keyPath},
-		kit.Only(config.HomeVariable, dir))
-	kit.Must(t, err)
+	cfg := kit.Try(config.Load(map[string]string{"config": "", "server_url": ownURL, "api_key_file": keyPath},
+		kit.Only(config.HomeVariable, dir))).Must(t)
 	s = New(Config{State: db, Owner: owner, Client: outbox.NewClient(1), Log: slog.New(slog.DiscardHandler),
 		Proven: protocol.ProvenServers{Path: filepath.Join(dir, "proven")}})
 	s.SetOwn(&cfg)

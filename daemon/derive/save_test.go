@@ -29,9 +29,8 @@ func TestFailingObserver(t *testing.T) {
 	kit.Locked(&r.mu, func() { r.fail, r.seen = nil, nil })
 	h.until("the observer sees it again", func() bool { return r.last() == "two!" })
 	h.until("the deriver has caught up", h.deriver.CaughtUp)
-	if m := h.messages(sessionA); m.Total != 2 {
-		t.Errorf("%+v", m)
-	}
+	m := h.messages(sessionA)
+	kit.Check(t, m.Total == 2, "%+v", m)
 }
 
 // A disk that takes nothing for a while loses no effect, and makes none twice.

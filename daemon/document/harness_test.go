@@ -46,10 +46,9 @@ func newHarness(t *testing.T) *harness {
 	t.Helper()
 	t.Parallel()
 	home, cwd := realDir(t), realDir(t)
-	conf, err := config.Load(map[string]string{
+	conf := kit.Try(config.Load(map[string]string{
 		"config": "", "server_url": testServer, "state_dir": filepath.Join(home, "state"), "socket": filepath.Join(home, "s"),
-	}, kit.Only(config.HomeVariable, home))
-	kit.Must(t, err)
+	}, kit.Only(config.HomeVariable, home))).Must(t)
 	kit.Must(t, os.MkdirAll(conf.StateDir, 0o700))
 	projections := kit.Try(projection.Open(t.Context(), state.Options{Path: filepath.Join(conf.StateDir, "state.db"), HeadRoom: 1})).Must(t)
 	db := projections.State

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -14,13 +15,11 @@ func TestCounter(t *testing.T) {
 		var c Counter
 		for rest := text; len(rest) > 0; {
 			n := min(piece, len(rest))
-			if wrote, err := c.Write(rest[:n]); wrote != n || err != nil {
-				t.Fatal(wrote, err)
-			}
+			wrote, err := c.Write(rest[:n])
+			kit.Require(t, wrote == n && err == nil, "%v %v", wrote, err)
 			rest = rest[n:]
 		}
-		if c.N != int64(len(ranges)) || c.N != 10 {
-			t.Errorf("in pieces of %d: %d tokens, want %d", piece, c.N, len(ranges))
-		}
+		kit.Check(t, c.N == int64(len(ranges)) && c.N == 10, "in pieces of %d: %d tokens, want %d", piece, c.N,
+			len(ranges))
 	}
 }

@@ -16,15 +16,11 @@ func TestExplain(t *testing.T) {
 	filler := strings.Repeat("words ", 2000)
 	disk := []byte(`{"a":"` + filler + `use ` + secret + ` and ours_k3j5h7g9k3j5h7g9k3j5, export DB_PASSWORD=ab12cd ` + filler + `\n"}`)
 	held, ranges := old.Object(disk)
-	if len(ranges) != 3 {
-		t.Fatalf("%v", ranges)
-	}
-	if e, ok := now.Explain(disk, held); !ok || e != (Explanation{2, 1}) {
-		t.Errorf("%v %+v", ok, e)
-	}
-	if e, ok := now.Explain(disk, disk); !ok || e != (Explanation{}) {
-		t.Errorf("no difference: %v %+v", ok, e)
-	}
+	kit.Require(t, len(ranges) == 3, "%v", ranges)
+	e, ok := now.Explain(disk, held)
+	kit.Check(t, ok && e == (Explanation{2, 1}), "%v %+v", ok, e)
+	e, ok = now.Explain(disk, disk)
+	kit.Check(t, ok && e == (Explanation{}), "no difference: %v %+v", ok, e)
 	other := bytes.Replace(disk, []byte("EFGH"), []byte("EFGX"), 1)
 	token := ranges[0]
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"github.com/ccship/ccship/e2e/kit"
 	"strings"
 	"testing"
 )
@@ -40,16 +41,12 @@ func TestHostileTexts(t *testing.T) {
 				}
 				work += s.work
 			})
-			if len(out) != len(in) {
-				t.Errorf("%s: %d bytes became %d", name, len(in), len(out))
-			}
+			kit.Check(t, len(out) == len(in), "%s: %d bytes became %d", name, len(in), len(out))
 		}
 		if each := work / (2 * n); each > worst {
 			worst, slowest = each, name
 		}
 	}
 	t.Logf("%d texts of %d bytes; the worst, %q, is looked at %d times", len(all), n, slowest, worst)
-	if worst > 256 {
-		t.Errorf("%q: every byte is looked at %d times", slowest, worst)
-	}
+	kit.Check(t, worst <= 256, "%q: every byte is looked at %d times", slowest, worst)
 }

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"fmt"
+	"github.com/ccship/ccship/e2e/kit"
 	"html"
 	"net/url"
 	"strings"
@@ -49,9 +50,8 @@ func TestNumberedLines(t *testing.T) {
 				in := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + quote(quotes(eachLine(file, form))) + `}]}}`
 				out, ranges := m.Object([]byte(in))
 				check(t, m, in, string(out))
-				if strings.Contains(string(out), "k3Jd81mPq2x") || len(ranges) != 1 {
-					t.Errorf("%s by %s, depth %d: %s", name, tool, depth, out)
-				}
+				kit.Check(t, !strings.Contains(string(out), "k3Jd81mPq2x") && len(ranges) == 1, "%s by %s, depth %d: %s", name,
+					tool, depth, out)
 			}
 		}
 	}
@@ -91,9 +91,7 @@ func TestLayers(t *testing.T) {
 			tokens[token[strings.IndexByte(token, ':'):][:9]] = true
 		}
 	}
-	if len(tokens) != 1 {
-		t.Errorf("one secret has the tokens %v", tokens)
-	}
+	kit.Equal(t, fmt.Sprintf("one secret has the tokens %v", tokens), len(tokens), 1)
 }
 
 // TestKnown masks a value wherever else a line has it, if some position shows that it is a secret.

@@ -12,9 +12,7 @@ import (
 func TestNested(t *testing.T) {
 	t.Parallel()
 	m, err := New(Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Require(t, err == nil, "%v", err)
 	const secret = "Zx81kQ9vLm3pRt7wYb2c"
 	for _, text := range []string{
 		`Bearer "` + secret + `"`, "Bearer\n" + secret, `tool --password "` + secret + `"`, "tool --password \\\n" + secret,
@@ -22,9 +20,8 @@ func TestNested(t *testing.T) {
 	} {
 		line := []byte(text)
 		for n := 1; n <= 3; n++ {
-			if line, err = json.Marshal(map[string]string{"content": string(line)}); err != nil {
-				t.Fatal(err)
-			}
+			line, err = json.Marshal(map[string]string{"content": string(line)})
+			kit.Require(t, err == nil, "%v", err)
 			masked, _ := m.Line(line)
 			kit.Check(t, !bytes.Contains(masked, []byte(secret)), "in %d layers: %s", n, masked)
 		}

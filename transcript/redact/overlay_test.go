@@ -16,14 +16,11 @@ func TestChanges(t *testing.T) {
 	text := []byte(`{"a":"use ` + secret + ` and \"` + secret + `\"","b":"export DB_PASSWORD=ab12cd now ***"}`)
 	masked, ranges := m.Object(text)
 	list, only := Changes(text, masked)
-	if !only || len(list) != 3 || len(ranges) != 3 {
-		t.Fatalf("%v %v of %v in %s", only, list, ranges, masked)
-	}
+	kit.Require(t, only && len(list) == 3 && len(ranges) == 3, "%v %v of %v in %s", only, list, ranges, masked)
 	again, err := Overlay(text, list)
 	kit.Check(t, err == nil && bytes.Equal(again, masked), "%s, %v", again, err)
-	if list, only := Changes(text, text); !only || list != nil {
-		t.Errorf("no difference: %v", list)
-	}
+	list, only = Changes(text, text)
+	kit.Check(t, only && list == nil, "no difference: %v", list)
 	for name, other := range map[string][]byte{
 		"another word":   bytes.Replace(masked, []byte("use"), []byte("USE"), 1),
 		"shorter":        masked[:len(masked)-1],

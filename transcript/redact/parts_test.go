@@ -26,13 +26,10 @@ func TestLongStrings(t *testing.T) {
 				m.inObject(s, line)
 				largest = max(largest, cap(s.levels[0].b))
 			})
-			if len(ranges) != 5 || strings.Contains(string(out), secret) {
-				t.Errorf("%s, %d: %d secrets are masked, want 5", filler, shift, len(ranges))
-			}
+			kit.Check(t, len(ranges) == 5 && !strings.Contains(string(out), secret), "%s, %d: %d secrets are masked, want 5",
+				filler, shift, len(ranges))
 			check(t, m, in, string(out))
-			if largest > 2*segment {
-				t.Errorf("%s: a text of %d bytes is decoded at once", filler, largest)
-			}
+			kit.Check(t, largest <= 2*segment, "%s: a text of %d bytes is decoded at once", filler, largest)
 		}
 	}
 	text := strings.Repeat("some words\n", 2*segment/11) + secret

@@ -72,9 +72,7 @@ func TestPlanted(t *testing.T) {
 		}
 	}
 	t.Logf("%d secrets of %d kinds, %d missed", total, len(planted.Kinds()), missed)
-	if missed*50 > total {
-		t.Errorf("%d of %d secrets missed, want 2 %% at most", missed, total)
-	}
+	kit.Check(t, missed*50 <= total, "%d of %d secrets missed, want 2 %% at most", missed, total)
 }
 
 // TestPlantedTexts masks secrets in texts that are no JSON.
@@ -90,9 +88,7 @@ func TestPlantedTexts(t *testing.T) {
 		for _, place := range slices.Sorted(maps.Keys(wraps)) {
 			text, secret := planted.Plant(r, planted.Kinds()[kind])
 			out, _ := m.Text([]byte(wraps[place](text)))
-			if leaks(string(out), secret) {
-				t.Errorf("%s in %s is not masked: %q", kind, place, out)
-			}
+			kit.Check(t, !leaks(string(out), secret), "%s in %s is not masked: %q", kind, place, out)
 			again, _ := m.Text(out)
 			kit.Check(t, string(again) == string(out), "%s in %s is masked again: %q, then %q", kind, place, out, again)
 		}
@@ -108,8 +104,7 @@ func leaks(out, secret string) bool {
 
 func masker(t testing.TB, further ...Rule) *Masker {
 	t.Helper()
-	m := kit.Try(New(Key{1, 2, 3}, further...)).Must(t)
-	return m
+	return kit.Try(New(Key{1, 2, 3}, further...)).Must(t)
 }
 
 // parallel is masker for a test that runs in parallel with others.
@@ -121,12 +116,8 @@ func parallel(t *testing.T, further ...Rule) *Masker {
 // check holds a masked line to what must not change.
 func check(t testing.TB, m *Masker, in, out string) {
 	t.Helper()
-	if len(in) != len(out) {
-		t.Fatalf("%d bytes became %d: %q", len(in), len(out), out)
-	}
-	if json.Valid([]byte(in)) && !json.Valid([]byte(out)) {
-		t.Fatalf("no longer valid:\n%s\n%s", in, out)
-	}
+	kit.Require(t, len(in) == len(out), "%d bytes became %d: %q", len(in), len(out), out)
+	kit.Require(t, !json.Valid([]byte(in)) || json.Valid([]byte(out)), "no longer valid:\n%s\n%s", in, out)
 	again, ranges := m.Object([]byte(out))
 	kit.Require(t, string(again) == out && len(ranges) == 0, "masked again:\n%s\n%s\n%s", in, out, again)
 }

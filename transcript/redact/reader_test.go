@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -46,14 +47,11 @@ func read(t *testing.T, r io.ReaderAt, size, piece int) []byte {
 	for len(out) < size {
 		b := make([]byte, min(piece, size-len(out)))
 		n, err := r.ReadAt(b, int64(len(out)))
-		if n < len(b) {
-			t.Fatal(n, err)
-		}
+		kit.Require(t, n >= len(b), "%v %v", n, err)
 		out = append(out, b...)
 	}
-	if n, err := r.ReadAt(make([]byte, 1), int64(size)); n != 0 || err != io.EOF {
-		t.Errorf("behind the end: %d, %v", n, err)
-	}
+	n, err := r.ReadAt(make([]byte, 1), int64(size))
+	kit.Check(t, n == 0 && err == io.EOF, "behind the end: %d, %v", n, err)
 	return out
 }
 
@@ -69,9 +67,7 @@ func TestBinaryFiles(t *testing.T) {
 		strings.Repeat("é\x00", 4000) + secret: true,
 	} {
 		out := read(t, m.ReaderAt("x", strings.NewReader(text), int64(len(text))), len(text), 1<<20)
-		if (string(out) != text) != masked {
-			t.Errorf("%.20q became %.40q", text, out)
-		}
+		kit.Equal(t, fmt.Sprintf("%.20q became %.40q", text, out), (string(out) != text), masked)
 	}
 	var none *Masker
 	r := strings.NewReader(secret)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -48,9 +49,8 @@ func TestUntouched(t *testing.T) {
 		"hexadecimal":  `{"a":"pk = EAAD` + strings.Repeat("1B28CFBD736B988B", 9) + `"}`,
 		"inside words": `{"a":"Xghp_abcdEFGH1234abcdEFGH1234abcdEFGH1234"}`,
 	} {
-		if out, ranges := m.Object([]byte(line)); string(out) != line || ranges != nil {
-			t.Errorf("%s: %s became %s", name, line, out)
-		}
+		out, ranges := m.Object([]byte(line))
+		kit.Check(t, string(out) == line && ranges == nil, "%s: %s became %s", name, line, out)
 	}
 }
 
@@ -65,9 +65,7 @@ func TestFreeText(t *testing.T) {
 		`{"toolUseResult":{"headers":{"Cookie":"session=abcdef123456"}}}`,
 	} {
 		out, ranges := m.Object([]byte(line))
-		if len(ranges) != 1 {
-			t.Errorf("%s: %d ranges", line, len(ranges))
-		}
+		kit.Check(t, len(ranges) == 1, "%s: %v", line, ranges)
 		check(t, m, line, string(out))
 	}
 }
@@ -78,20 +76,15 @@ func TestTokens(t *testing.T) {
 	other := kit.Try(New(Key{9})).Must(t)
 	of := func(m *Masker, line string) (string, Range) {
 		out, ranges := m.Object([]byte(line))
-		if len(ranges) != 1 {
-			t.Fatalf("%s: %v", line, ranges)
-		}
+		kit.Require(t, len(ranges) == 1, "%s: %v", line, ranges)
 		return string(out[ranges[0].Start:ranges[0].End]), ranges[0]
 	}
 	key := "-----BEGIN PRIVATE KEY-----\n" + strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B\n", 9) + "-----END PRIVATE KEY-----"
 	deep, _ := of(m, `{"a":`+quote(quote(quote(key)))+`}`)
 	flat, r := of(m, `{"b":`+quote("so: "+key)+`}`)
-	if strings.TrimRight(deep, ".]") != strings.TrimRight(flat, ".]") {
-		t.Errorf("one key is %s and %s", deep, flat)
-	}
-	if !r.Proven || r.Rule != "private-key" {
-		t.Errorf("the key's range is %+v", r)
-	}
+	kit.Equal(t, fmt.Sprintf("one key is %s and %s", deep, flat), strings.TrimRight(deep, ".]"),
+		strings.TrimRight(flat, ".]"))
+	kit.Check(t, r.Proven && r.Rule == "private-key", "the key's range is %+v", r)
 	token, _ := of(m, `{"a":"`+secret+`"}`)
 	if !m.Proves([]byte(token), []byte(secret)) || m.Proves([]byte(token), []byte(strings.Replace(secret, "a", "b", 1))) {
 		t.Errorf("what %s stands for is not proven", token)
@@ -99,15 +92,11 @@ func TestTokens(t *testing.T) {
 	if foreign, _ := of(other, `{"a":"`+secret+`"}`); foreign == token || other.Proves([]byte(token), []byte(secret)) {
 		t.Errorf("another key makes the same token: %s", token)
 	}
-	if short, r := of(m, `{"a":"DB_PASSWORD=ab12cd"}`); short != "******" || r.Proven {
-		t.Errorf("a short secret is %s, %+v", short, r)
-	}
-	if again, err := ParseKey(Key{7}.Text() + "\n"); err != nil || again != (Key{7}) {
-		t.Errorf("the key reads back as %v, %v", again, err)
-	}
-	if _, err := ParseKey("abc"); err == nil {
-		t.Error("a text that is no key is accepted")
-	}
+	short, r := of(m, `{"a":"DB_PASSWORD=ab12cd"}`)
+	kit.Check(t, short == "******" && !r.Proven, "a short secret is %s, %+v", short, r)
+	kit.Gives(t, "the key reads back as", (Key{7}))(ParseKey(Key{7}.Text() + "\n"))
+	_, err := ParseKey("abc")
+	kit.Check(t, err != nil, "a text that is no key is accepted")
 }
 
 // TestFurtherRules tries what rule files can say.
@@ -130,14 +119,12 @@ func TestFurtherRules(t *testing.T) {
 		"nolint ours_k3j5h7g9": false, "nolint\nours_k3j5h7g9": true, "ours_sample35": false, "ours_abk3j5h7": true,
 		"ours_abcdk3j5": false, "zzz123456789": false,
 	} {
-		if out, ranges := m.Text([]byte(text)); (len(ranges) > 0) != masked {
-			t.Errorf("%q became %q", text, out)
-		}
+		out, ranges := m.Text([]byte(text))
+		kit.Check(t, (len(ranges) > 0) == masked, "%q became %q", text, out)
 	}
 	for path, masked := range map[string]bool{"a.conf": true, "ok/a.conf": false, "a.txt": false} {
-		if _, ranges := m.File(path, []byte("zzz123456789")); (len(ranges) > 0) != masked {
-			t.Errorf("%s: %v", path, ranges)
-		}
+		_, ranges := m.File(path, []byte("zzz123456789"))
+		kit.Check(t, (len(ranges) > 0) == masked, "%s: %v", path, ranges)
 	}
 	for _, bad := range []Rule{
 		{Name: "Bad", Pattern: "a"},
@@ -147,9 +134,8 @@ func TestFurtherRules(t *testing.T) {
 		{Name: "bad", Pattern: "a", Path: "("},
 		{Name: "bad", Pattern: "a", Allow: []Allow{{Patterns: []string{"("}}}},
 	} {
-		if _, err := New(Key{}, bad); err == nil {
-			t.Errorf("the rule %+v is accepted", bad)
-		}
+		_, err := New(Key{}, bad)
+		kit.Check(t, err != nil, "the rule %+v is accepted", bad)
 	}
 }
 
@@ -158,13 +144,10 @@ func TestBuiltin(t *testing.T) {
 	t.Parallel()
 	for _, r := range masker(t).rules {
 		r.expression()
-		if !strings.HasPrefix(r.Source, "https://") {
-			t.Errorf("rule %s has no source", r.Name)
-		}
+		kit.Check(t, strings.HasPrefix(r.Source, "https://"), "rule %s has no source", r.Name)
 	}
-	if n := len(Kinds()); n < 35 {
-		t.Errorf("%d kinds, want 35", n)
-	}
+	n := len(Kinds())
+	kit.Check(t, n >= 35, "%d kinds, want 35", n)
 }
 
 // TestLikely: no rule passes over a position where its expression finds a secret.
@@ -261,18 +244,12 @@ func FuzzObject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		before := bytes.Clone(line)
 		out, _ := m.Object(line)
-		if !bytes.Equal(before, line) {
-			t.Fatal("the input has changed")
-		}
-		if len(out) != len(line) || json.Valid(line) && !json.Valid(out) {
-			t.Fatalf("%q became %q", line, out)
-		}
-		if again, _ := m.Object(out); json.Valid(line) && !bytes.Equal(again, out) {
-			t.Fatalf("masked again: %q, %q, %q", line, out, again)
-		}
-		if out, _ := m.Text(line); len(out) != len(line) {
-			t.Fatalf("%q became %q", line, out)
-		}
+		kit.Require(t, bytes.Equal(before, line), "the input has changed")
+		kit.Require(t, len(out) == len(line) && (!json.Valid(line) || json.Valid(out)), "%q became %q", line, out)
+		again, _ := m.Object(out)
+		kit.Require(t, !json.Valid(line) || bytes.Equal(again, out), "masked again: %q, %q, %q", line, out, again)
+		out, _ = m.Text(line)
+		kit.Require(t, len(out) == len(line), "%q became %q", line, out)
 	})
 }
 
@@ -287,9 +264,8 @@ func FuzzUnescape(f *testing.F) {
 		last := 0
 		for at := range len(x.b) + 1 {
 			start, end := x.down(at, true), x.down(at, false)
-			if end > start || start < last || start > len(src)+3 || end < 3 {
-				t.Fatalf("offset %d of %q is from %d to %d", at, src, start, end)
-			}
+			kit.Require(t, end <= start && start >= last && start <= len(src)+3 && end >= 3,
+				"offset %d of %q is from %d to %d", at, src, start, end)
 			last = start
 			if start == end && x.up(start, true) != at {
 				t.Fatalf("offset %d of %q comes back as %d", at, src, x.up(start, true))
@@ -325,9 +301,7 @@ func corpusLines(t testing.TB) (lines [][]byte, size int64) {
 			}
 			return scanner.Err()
 		})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
+		kit.Require(t, err == nil || errors.Is(err, fs.ErrNotExist), "%v", err)
 	}
 	if len(lines) == 0 {
 		t.Skip("no conversations: CCSHIP_TEST=corpus=FOLDER names some")
@@ -344,9 +318,8 @@ func TestCorpus(t *testing.T) {
 	total := 0
 	for _, line := range lines {
 		out, ranges := m.Object(line)
-		if len(out) != len(line) || json.Valid(line) && !json.Valid(out) {
-			t.Error("a line is not the same length, or no longer valid")
-		}
+		kit.Check(t, len(out) == len(line) && (!json.Valid(line) || json.Valid(out)),
+			"a line is not the same length, or no longer valid")
 		for _, r := range ranges {
 			byRule[r.Rule]++
 			total++
@@ -354,9 +327,8 @@ func TestCorpus(t *testing.T) {
 	}
 	t.Logf("%d lines, %d bytes: %d masked, %.2f a MiB, by rule %v", len(lines), size, total,
 		float64(total)/float64(size)*(1<<20), byRule)
-	if kit.Setting("corpus", "") == "" && total > 1 {
-		t.Errorf("%d false positives, want one at most: %v", total, byRule)
-	}
+	kit.Check(t, kit.Setting("corpus", "") != "" || total <= 1, "%d false positives, want one at most: %v", total,
+		byRule)
 }
 
 func BenchmarkObject(b *testing.B) {
@@ -375,10 +347,7 @@ func TestAdjacent(t *testing.T) {
 	m := kit.Try(New(NewKey())).Must(t)
 	_, secret := planted.Plant(rand.New(rand.NewPCG(1, 2)), planted.Kinds()["plaid"])
 	out, ranges := m.Text(bytes.Repeat([]byte(secret), 40))
-	if len(ranges) != 40 {
-		t.Errorf("%d of 40 secrets are masked: %s", len(ranges), out)
-	}
-	if _, more := m.Text(out); len(more) > 0 {
-		t.Errorf("masked again: %v", more)
-	}
+	kit.Equal(t, fmt.Sprintf("of 40 secrets are masked: %s", out), len(ranges), 40)
+	_, more := m.Text(out)
+	kit.Check(t, len(more) == 0, "masked again: %v", more)
 }

@@ -5,16 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/e2e/kit"
 	"pgregory.net/rapid"
 )
 
 // TestReference compares what is masked with what a slow finder masks that tries expressions everywhere: rules without
 // literals, without a check of what is next to them, and without automatons.
 func TestReference(t *testing.T) {
-	fast, err := New(Key{1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fast := kit.Try(New(Key{1})).Must(t)
 	var slow []*rule
 	for _, r := range fast.rules {
 		if !r.Token && r.Before < 1000 {

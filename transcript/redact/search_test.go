@@ -2,6 +2,7 @@ package redact
 
 import (
 	"cmp"
+	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -48,8 +49,6 @@ func TestSearchFindsAll(t *testing.T) {
 		byPlace := func(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.literal, b.literal)) }
 		slices.SortFunc(got, byPlace)
 		slices.SortFunc(want, byPlace)
-		if !slices.Equal(got, want) {
-			t.Fatalf("in %q: %v, want %v", text, got, want)
-		}
+		kit.Require(t, slices.Equal(got, want), "in %q: %v, want %v", text, got, want)
 	}
 }

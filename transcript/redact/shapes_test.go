@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,25 +68,18 @@ func TestColours(t *testing.T) {
 		for _, in := range []string{`{"a":` + quote("x "+text+"\x1b[0m y") + `}`, `{"a":` + quote(quote(text)) + `}`} {
 			out, _ := m.Object([]byte(in))
 			check(t, m, in, string(out))
-			if strings.Contains(string(out), secret[8:]) {
-				t.Errorf("%s became %s", in, out)
-			}
+			kit.Check(t, !strings.Contains(string(out), secret[8:]), "%s became %s", in, out)
 		}
-		if out, _ := m.Text([]byte(text)); strings.Contains(string(out), secret[8:]) {
-			t.Errorf("%q became %q", text, out)
-		}
+		out, _ := m.Text([]byte(text))
+		kit.Check(t, !strings.Contains(string(out), secret[8:]), "%q became %q", text, out)
 	}
 	var tokens []string
 	for _, text := range []string{secret, "\x1b[1mghp_\x1b[m\x1b[K" + secret[4:]} {
 		out, ranges := m.Text([]byte(text))
-		if len(ranges) != 1 {
-			t.Fatalf("%q became %q", text, out)
-		}
+		kit.Require(t, len(ranges) == 1, "%q became %q", text, out)
 		tokens = append(tokens, strings.TrimRight(string(out[ranges[0].Start:ranges[0].End]), ".]"))
 	}
-	if tokens[0] != tokens[1] {
-		t.Errorf("one secret is %q", tokens)
-	}
+	kit.Equal(t, fmt.Sprintf("one secret is %q", tokens), tokens[0], tokens[1])
 	for _, in := range []string{`{"a":"[mghp_` + secret[4:] + `"}`, `{"a":"x1b[32m` + secret + `"}`} {
 		out, _ := m.Object([]byte(in))
 		kit.Check(t, string(out) == in, "%s became %s", in, out)
@@ -117,9 +111,7 @@ func TestShapes(t *testing.T) {
 	} {
 		out, _ := m.Object([]byte(in))
 		check(t, m, in, string(out))
-		if strings.Contains(string(out), secret) {
-			t.Errorf("%s became %s", in, out)
-		}
+		kit.Check(t, !strings.Contains(string(out), secret), "%s became %s", in, out)
 	}
 	for _, in := range []string{
 		`{"a":"tool --token-limit 32000a --max-token 4096 --password-file /run/secret1 --token=$TOKEN1234"}`,

@@ -78,26 +78,19 @@ func TestShares(t *testing.T) {
 		}
 		if len(missed) > 0 {
 			t.Logf("%s: %s: missed in %q", s.Class, s.Name, missed)
-			if s.Class == planted.Tokens && len(missed) == len(shown) {
-				t.Errorf("%s is masked nowhere", s.Name)
-			}
+			kit.Check(t, s.Class != planted.Tokens || len(missed) != len(shown), "%s is masked nowhere", s.Name)
 			for _, place := range missed {
-				if slices.Contains(asNumbered, place) && !slices.Contains(missed, "prompt") {
-					t.Errorf("%s is masked in a prompt, but not by %s", s.Name, place)
-				}
+				kit.Check(t, !slices.Contains(asNumbered, place) || slices.Contains(missed, "prompt"),
+					"%s is masked in a prompt, but not by %s", s.Name, place)
 			}
 		}
 	}
 	for class, least := range map[planted.Class]float64{planted.Tokens: 0.98, planted.Files: 0.95, planted.Commands: 0.9} {
 		share := float64(found[class]) / float64(tried[class])
 		t.Logf("%s: %d of %d, %.1f %%", class, found[class], tried[class], 100*share)
-		if share < least {
-			t.Errorf("%s: %.3f is masked, want %.2f", class, share, least)
-		}
+		kit.Check(t, share >= least, "%s: %.3f is masked, want %.2f", class, share, least)
 	}
-	if len(shapes) < 300 {
-		t.Errorf("%d shapes", len(shapes))
-	}
+	kit.Check(t, len(shapes) >= 300, "%d shapes", len(shapes))
 	t.Logf("%d shapes in %d places", len(shapes), len(shown))
 }
 

@@ -37,9 +37,7 @@ func fromUTF16(t testing.TB, b []byte, with binary.AppendByteOrder) string {
 		units = append(units, with.(binary.ByteOrder).Uint16(b[i:]))
 	}
 	text := string(utf16.Decode(units))
-	if strings.ContainsRune(text, '\ufffd') {
-		t.Errorf("no UTF-16 any more: %q", text)
-	}
+	kit.Check(t, !strings.ContainsRune(text, '\ufffd'), "no UTF-16 any more: %q", text)
 	return text
 }
 
@@ -58,9 +56,8 @@ func TestWideFiles(t *testing.T) {
 		for order, o := range orders {
 			b := append([]byte(o.mark), inUTF16(text, o.with)...)
 			whole, ranges := m.File("x.md", b)
-			if len(whole) != len(b) || fromUTF16(t, whole[len(o.mark):], o.with) != want || len(ranges) == 0 {
-				t.Errorf("%s in UTF-16 %s: %d ranges, %.200q", name, order, len(ranges), whole)
-			}
+			kit.Check(t, len(whole) == len(b) && fromUTF16(t, whole[len(o.mark):], o.with) == want && len(ranges) != 0,
+				"%s in UTF-16 %s: %d ranges, %.200q", name, order, len(ranges), whole)
 			r := m.ReaderAt("x.md", bytes.NewReader(b), int64(len(b)))
 			again := read(t, r, len(b), 99_991)
 			kit.Check(t, bytes.Equal(again, whole), "%s in UTF-16 %s, in pieces: it is another", name, order)
@@ -77,23 +74,19 @@ func TestWideFiles(t *testing.T) {
 // checkWide proves a masked text, and puts its tokens in place as a server does.
 func checkWide(t testing.TB, m *Masker, disk, held []byte) {
 	t.Helper()
-	if e, ok := m.Explain(disk, held); !ok || e == (Explanation{}) {
-		t.Errorf("%.100q is not explained: %+v", held, e)
-	}
+	e, ok := m.Explain(disk, held)
+	kit.Check(t, ok && e != (Explanation{}), "%.100q is not explained: %+v", held, e)
 	if foreign, err := New(Key{9}); err == nil && bytes.Contains(held, []byte(":\x00")) {
 		_, ok := foreign.Explain(disk, held)
 		kit.Check(t, !ok, "%.100q is explained by another key", held)
 	}
 	list, only := Changes(disk, held)
 	sent, err := json.Marshal(list)
-	if err != nil || !only || len(list) == 0 || json.Unmarshal(sent, &list) != nil {
-		t.Fatalf("%v %v %s", only, err, sent)
-	}
+	kit.Require(t, err == nil && only && len(list) != 0 && json.Unmarshal(sent, &list) == nil, "%v %v %s", only, err,
+		sent)
 	out, err := Overlay(disk, list)
 	kit.Check(t, err == nil && bytes.Equal(out, held), "%s gives %.100q, %v", sent, out, err)
-	if !HasTokens(held) {
-		t.Errorf("%.100q has no tokens", held)
-	}
+	kit.Check(t, HasTokens(held), "%.100q has no tokens", held)
 }
 
 // TestWideSecrets masks secrets that are more than ASCII: they may begin, end and be full of characters of two bytes
@@ -122,9 +115,7 @@ func TestWideSecrets(t *testing.T) {
 			}
 		}
 		for _, text := range tokens {
-			if text != tokens[0] {
-				t.Errorf("%q and %q", text, tokens[0])
-			}
+			kit.Check(t, text == tokens[0], "%q and %q", text, tokens[0])
 		}
 	}
 }
@@ -136,9 +127,8 @@ func TestWidePairs(t *testing.T) {
 		in := append([]byte(o.mark), inUTF16("many words ours:😀 ten more 😀 and more words", o.with)...)
 		out, ranges := m.File("x", in)
 		text := fromUTF16(t, out[len(o.mark):], o.with)
-		if len(ranges) != 1 || strings.Contains(text, "😀") || !strings.HasSuffix(text, "] and more words") {
-			t.Errorf("%s: %q, %v", order, text, ranges)
-		}
+		kit.Check(t, len(ranges) == 1 && !strings.Contains(text, "😀") && strings.HasSuffix(text, "] and more words"),
+			"%s: %q, %v", order, text, ranges)
 	}
 }
 
@@ -157,9 +147,7 @@ func TestWideLines(t *testing.T) {
 			}
 		}
 		out := fromUTF16(t, all[len(o.mark):len(all)-1], o.with)
-		if strings.Contains(out, "ghp_") || strings.Count(out, "[github:") != 3 {
-			t.Errorf("%s: %q", order, out)
-		}
+		kit.Check(t, !strings.Contains(out, "ghp_") && strings.Count(out, "[github:") == 3, "%s: %q", order, out)
 		mixed := append([]byte("# written by another program, für alle\n"), inUTF16("TOKEN="+secret, o.with)...)
 		for _, end := range []string{"", "\n\x00", "\x00\n", "words"} {
 			in := append(bytes.Clone(mixed), end...)
@@ -196,9 +184,7 @@ func TestNotWide(t *testing.T) {
 		out, ranges := m.File("x", in)
 		kit.Check(t, bytes.Equal(out, in) && len(ranges) == 0, "%s has changed: %v", name, ranges)
 		r := bytes.NewReader(in)
-		if m.ReaderAt("x", r, int64(len(in))) != r {
-			t.Errorf("%s is read as text", name)
-		}
+		kit.Check(t, m.ReaderAt("x", r, int64(len(in))) == r, "%s is read as text", name)
 	}
 	for name, in := range map[string][]byte{
 		"UTF-32": []byte("\xff\xfe\x00\x00a\x00\x00\x00b\x00\x00\x00"), "empty": {}, "one byte": {0xff}, "a mark": {0xfe, 0xff},
@@ -219,9 +205,7 @@ func TestWideTokens(t *testing.T) {
 		_, err := Overlay(text, []Token{{0, wide}})
 		kit.Check(t, err != nil, "%s: a text has zeros in it", order)
 		for _, bad := range []string{wide[1:], wide[2:], wide + "x\x00", strings.ReplaceAll(wide, "\x00", "\x01"), wide + wide} {
-			if CheckTokens([]Token{{0, bad}}, 1000) == nil {
-				t.Errorf("%s: %q is a token", order, bad)
-			}
+			kit.Check(t, CheckTokens([]Token{{0, bad}}, 1000) != nil, "%s: %q is a token", order, bad)
 		}
 		err = CheckTokens([]Token{{0, wide}, {len(wide), string(inUTF16("****", o.with))}}, 1000)
 		kit.Check(t, err == nil, "%s: %v", order, err)
@@ -239,19 +223,14 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte("HOME=/root\x00TOKEN=" + secret + "\x00"))
 	f.Fuzz(func(t *testing.T, disk []byte) {
 		held, ranges := m.File("x", disk)
-		if len(held) != len(disk) {
-			t.Fatalf("%q became %q", disk, held)
-		}
+		kit.Require(t, len(held) == len(disk), "%q became %q", disk, held)
 		last := 0
 		for _, r := range ranges {
-			if r.Start > last && !bytes.Equal(held[last:r.Start], disk[last:r.Start]) {
-				t.Fatalf("%q became %q: %v", disk, held, ranges)
-			}
+			kit.Require(t, r.Start <= last || bytes.Equal(held[last:r.Start], disk[last:r.Start]), "%q became %q: %v", disk,
+				held, ranges)
 			last = max(last, r.End)
 		}
-		if !bytes.Equal(held[last:], disk[last:]) {
-			t.Fatalf("%q became %q: %v", disk, held, ranges)
-		}
+		kit.Require(t, bytes.Equal(held[last:], disk[last:]), "%q became %q: %v", disk, held, ranges)
 		again, _ := m.File("x", held)
 		kit.Require(t, bytes.Equal(again, held), "masked again: %q, %q, %q", disk, held, again)
 		_, ok := m.Explain(disk, held)
