@@ -1,10 +1,17 @@
 package daemon
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ccship/ccship/daemon/remote"
 )
@@ -31,4 +38,106 @@ func (s *memServer) drops(w http.ResponseWriter, session string) {
 	}
 	json.NewEncoder(w).Encode(map[string]any{"drops": list, "lagging": s.lagging > 0})
 	s.lagging = max(0, s.lagging-1)
+}
+
+// attachmentServer is the part of a memServer that keeps blobs. The memServer's lock guards it.
+type attachmentServer struct {
+	accept  string // Ccship-Accept
+	partial map[string][]byte
+	blobs   map[string]map[string]string // session → name → content
+	puts    int
+	stuck   func() bool // asked before a PUT: breaks the connection
+}
+
+func (s *attachmentServer) announce(w http.ResponseWriter) {
+	if s.accept != "" {
+		w.Header().Set("Ccship-Accept", s.accept)
+	}
+}
+
+func (s *attachmentServer) serves(r *http.Request) bool {
+	return s.accept != "" && (strings.HasPrefix(r.URL.Path, "/api/blobs/") || strings.HasSuffix(r.URL.Path, "/blobs"))
+}
+
+func (s *attachmentServer) serve(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/blobs") {
+		s.list(w, r)
+		return
+	}
+	body := body(r)
+	hash, step, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/api/blobs/"), "/")
+	if r.Method == http.MethodGet {
+		step = "GET"
+	}
+	if s.partial == nil {
+		s.partial, s.blobs = map[string][]byte{}, map[string]map[string]string{}
+	}
+	switch have := s.partial[hash]; step {
+	case "GET":
+		if content, ok := s.whole(hash); ok {
+			io.WriteString(w, content)
+		} else {
+			http.NotFound(w, r)
+		}
+	case "start":
+		fmt.Fprintf(w, `{"offset":%d,"complete":false}`, len(have))
+	case "":
+		if s.stuck != nil && s.stuck() {
+			panic(http.ErrAbortHandler)
+		}
+		s.puts++
+		if r.URL.Query().Get("offset") == strconv.Itoa(len(have)) {
+			s.partial[hash] = append(have, body...)
+		} else {
+			w.WriteHeader(http.StatusConflict)
+		}
+		fmt.Fprintf(w, `{"offset":%d}`, len(s.partial[hash]))
+	case "end":
+		if sum := sha256.Sum256(have); hex.EncodeToString(sum[:]) != hash {
+			delete(s.partial, hash)
+			w.WriteHeader(http.StatusConflict)
+			io.WriteString(w, `{"offset":0}`)
+			return
+		}
+		var head struct {
+			Session string `json:"session_id"`
+			Name    string `json:"name"`
+		}
+		json.Unmarshal(body, &head)
+		if s.blobs[head.Session] == nil {
+			s.blobs[head.Session] = map[string]string{}
+		}
+		s.blobs[head.Session][head.Name] = string(have)
+		io.WriteString(w, `{"success":true,"stored":1}`)
+	}
+}
+
+// whole is a complete blob with a hash.
+func (s *attachmentServer) whole(hash string) (string, bool) {
+	for _, blobs := range s.blobs {
+		for _, content := range blobs {
+			if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) == hash {
+				return content, true
+			}
+		}
+	}
+	return "", false
+}
+
+func (s *attachmentServer) list(w http.ResponseWriter, r *http.Request) {
+	session, _ := url.PathUnescape(strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/api/sessions/"), "/blobs"))
+	list := []any{}
+	for name, content := range s.blobs[session] {
+		sum := sha256.Sum256([]byte(content))
+		list = append(list, map[string]any{"sha256": hex.EncodeToString(sum[:]), "name": name, "size": len(content)})
+	}
+	json.NewEncoder(w).Encode(list)
+}
+
+// blob is what the server has of a file next to a transcript.
+func (s *memServer) blob(session, name string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content, ok := s.attachments.blobs[session][name]
+	return content, ok
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -297,4 +298,78 @@ func TestTitles(t *testing.T) {
 		}
 		kit.Equal(t, name, f.Summary().Title, x.want)
 	}
+}
+
+func fuzzSeeds(f *testing.F) {
+	for _, file := range fixtures(f) {
+		lines := fixture(f, file)
+		f.Add(bytes.Join(lines, []byte("\n")))
+	}
+	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"tool_result","content":[{"type":"tool_result","content":[{}]}]}]`))
+	f.Add([]byte("{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_tokens\":99999999999999999999,\"output_tokens\":-1e9}}}\n{\"\\u"))
+}
+
+// FuzzFold folds anything: it never panics, stays bounded, and a decoded state continues like the original.
+func FuzzFold(f *testing.F) {
+	fuzzSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Fold
+		var log Log
+		var tree Tree
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			r := transcript.Parse(line)
+			copied := restore(t, &s)
+			events := s.Add(int64(i), r)
+			diff := cmp.Diff(append([]Event(nil), events...), append([]Event(nil), copied.Add(int64(i), r)...))
+			kit.Require(t, diff == "", "line %d (-session +restored):\n%s", i, diff)
+			for _, e := range events {
+				log.Add(e)
+			}
+			tree.Add(int64(i), &r)
+		}
+		s.Summary()
+		if log.Len() > DefaultLogSize {
+			t.Errorf("%d messages", log.Len())
+		}
+		state, _ := log.MarshalBinary()
+		var again Log
+		kit.Must(t, again.UnmarshalBinary(state))
+		var broken Fold
+		_ = broken.UnmarshalBinary(data)
+		_ = broken.Add(0, transcript.Parse(data))
+	})
+}
+
+// The limits of a session and the size of a log are those they are given, also of a state that is read again.
+func TestConfiguredLimits(t *testing.T) {
+	s, log := Fold{InputLimit: 5, OutputLimit: 7}, Log{Size: 3}
+	add := func(line int64, text string) {
+		for _, e := range s.Add(line, transcript.Parse([]byte(text))) {
+			log.Add(e)
+		}
+	}
+	call := func(n int) {
+		add(int64(2*n), fmt.Sprintf(`{"type":"assistant","uuid":"a%d","message":{"id":"m%[1]d","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t%[1]d","name":"Other","input":{"x":%q}}]}}`, n, strings.Repeat("i", 9)))
+		add(int64(2*n+1), fmt.Sprintf(`{"type":"user","uuid":"r%d","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%[1]d","content":%q}]}}`, n, strings.Repeat("o", 9)))
+	}
+	for n := range 5 {
+		call(n)
+	}
+	state, _ := s.MarshalBinary()
+	kept, _ := log.MarshalBinary()
+	kit.Must(t, s.UnmarshalBinary(state))
+	kit.Must(t, log.UnmarshalBinary(kept))
+	call(5)
+	messages := log.Messages(0, 0)
+	kit.Require(t, len(messages) == 3, "%d messages", len(messages))
+	for _, m := range messages {
+		if string(m.ToolInput) != `{"x":"iiiii... (9 chars total)"}` || m.Output != "ooooooo... (9 chars total)" {
+			t.Errorf("input %s, output %q", m.ToolInput, m.Output)
+		}
+	}
+	log.Size = MaxLogSize + 500
+	for n := range MaxLogSize + 10 {
+		call(n + 10)
+	}
+	kit.Equal(t, "messages", log.Len(), MaxLogSize)
 }
