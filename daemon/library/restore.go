@@ -242,7 +242,7 @@ func (l *Library) fetchOnce(ctx context.Context, ref remote.Ref, path string,
 		return nil, one, 0, noGeneration(ref.Session, *cmp.Or(ref.Generation, new(int64)))
 	}
 	g := digest.Generations[len(digest.Generations)-1]
-	generation = int64(g.Generation)
+	generation = g.Generation
 	ref.Generation = &generation
 	file, err := l.Server.Raw(ctx, ref, partial)
 	if err != nil {

@@ -186,7 +186,7 @@ func (v *verifier) compareDigest(ctx context.Context, c *candidate, has protocol
 	}
 	s.refused = stillRefused(v.deadLines[c.facts.Stream.ID], has.Generations, t.Cursor.Generation)
 	s.maskedThere, s.retiredThere, s.notes = g.MaskedLines(), g.IsRetired, Notes(&g)
-	ref, generation := v.ref(c), int64(g.Generation)
+	ref, generation := v.ref(c), g.Generation
 	ref.Epoch, ref.Generation = has.Epoch, &generation
 	lines, err := v.compareLines(ctx, c, NewHashes(v.reader(c.facts.Dest), ref))
 	if err != nil {

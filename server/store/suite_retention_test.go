@@ -104,7 +104,7 @@ func proofs(t *testing.T, st full, session string) (out []string, retired int64)
 	list, retired := views(t, st, session)
 	opened(t, st, session, func(snap server.Snapshot) {
 		for _, v := range list {
-			of := kit.Try(server.ViewOf(snap.Generations(), int64(v.Generation))).Must(t)
+			of := kit.Try(server.ViewOf(snap.Generations(), v.Generation)).Must(t)
 			hashes := kit.Try(audit.LineHashes(t.Context(), snap, of, 0, v.EndLine)).Must(t)
 			sum := sha256.New()
 			for _, h := range hashes {

@@ -54,7 +54,7 @@ func (c *Cluster) Pooler(t testing.TB) (through func(url string) string) {
 	}
 	t.Cleanup(func() {
 		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGKILL)
-		_ = <-ended
+		<-ended //nolint:errcheck // its log says more
 		if t.Failed() {
 			t.Log(log())
 		}
