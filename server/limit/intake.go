@@ -16,6 +16,9 @@ const (
 	// DefaultQueue is how many requests with lines wait to be read.
 	DefaultQueue = 2048
 
+	// leastQueue is how many of one user may wait in a short queue too.
+	leastQueue = 64
+
 	// liveBody is the largest body, as sent, that counts as lines just written. What is longer is an import.
 	liveBody = 64 << 10
 	// leastCharge is what a request costs at least: its buffers, whatever it sends.
@@ -48,6 +51,7 @@ type Intake struct {
 	most      load
 	perUser   int // requests of one user that are worked on
 	queueMost int
+	queueEach int // of one user: each that waits holds a connection, and others need some
 
 	mu      sync.Mutex
 	held    load          // guarded by mu, as is all below
@@ -73,8 +77,8 @@ type Pass struct {
 	in    chan struct{}
 }
 
-// NewIntake lets in so many requests at once, of which one user may have half, holding so many bytes; queue may wait.
-// 0 bytes or queue is the default.
+// NewIntake lets in so many requests at once, of which one user may have half, holding so many bytes; queue may wait, a
+// quarter of them of one user. 0 bytes or queue is the default.
 func NewIntake(requests int, bytes int64, queue int) *Intake {
 	if bytes <= 0 {
 		bytes = DefaultIntake
@@ -82,7 +86,8 @@ func NewIntake(requests int, bytes int64, queue int) *Intake {
 	if queue <= 0 {
 		queue = DefaultQueue
 	}
-	return &Intake{most: load{requests, bytes}, perUser: max(2, requests/2), queueMost: queue, users: map[int64]int{}}
+	return &Intake{most: load{requests, bytes}, perUser: max(2, requests/2), queueMost: queue,
+		queueEach: max(queue/4, min(queue, leastQueue)), users: map[int64]int{}}
 }
 
 // Enter waits until a request may be read, at most for patience. Its error is a *BusyError or the context's.
@@ -136,13 +141,23 @@ func (i *Intake) queue(p *Pass) error {
 	defer i.mu.Unlock()
 	i.waiting[p.kind] = append(i.waiting[p.kind], p)
 	i.letIn()
-	if n := len(i.waiting[0]) + len(i.waiting[1]); n > i.queueMost {
+	if n := len(i.waiting[0]) + len(i.waiting[1]); n > i.queueMost || i.waitingOf(p.user) > i.queueEach {
 		if at := slices.Index(i.waiting[p.kind], p); at >= 0 {
 			i.waiting[p.kind] = slices.Delete(i.waiting[p.kind], at, at+1)
 			return i.busyFor(n)
 		}
 	}
 	return nil
+}
+
+// waitingOf counts a user's requests in the queue. The caller has the lock.
+func (i *Intake) waitingOf(user int64) (n int) {
+	for _, p := range slices.Concat(i.waiting[0], i.waiting[1]) {
+		if p.user == user {
+			n++
+		}
+	}
+	return n
 }
 
 // letIn lets in those that wait, as far as there is space. The caller has the lock.

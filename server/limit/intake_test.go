@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -250,4 +251,51 @@ func TestDownloadHoldsNothing(t *testing.T) {
 	})
 	kit.Check(t, errors.Is(err, server.ErrNotFound), "a session that is forgotten meanwhile ends with %v", err)
 	kit.Should(t, d.Close())
+}
+
+// TestWaitingOfOne: however many requests one user makes, a part of all may wait, and another user's waits beside them.
+func TestWaitingOfOne(t *testing.T) {
+	const queue = 4 * leastQueue
+	i := NewIntake(1, 1<<30, queue)
+	first := kit.Try(i.Enter(sent(t.Context(), 10), 1, time.Hour)).Must(t)
+	in, passes := make(chan string, queue), make(chan *Pass, queue)
+	for range queue / 4 {
+		inQueue(t, i, 1, 10, "ann", in, passes)
+	}
+	_, err := i.Enter(sent(t.Context(), 1<<20), 1, time.Hour)
+	busy, is := errors.AsType[*BusyError](err)
+	kit.Check(t, is && busy.Seconds() >= 1, "one more of the same user: %v", err)
+	inQueue(t, i, 2, 10, "ben", in, passes)
+	first.Leave()
+	kit.Equal(t, "the next is another user's", <-in, "ben")
+	for range queue / 4 {
+		(<-passes).Leave()
+	}
+	(<-passes).Leave()
+
+	s := NewSlots(2, 1)
+	release := kit.Try(s.Acquire(t.Context(), 1, 1, time.Hour)).Must(t)
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error, mostWaiting)
+	for range mostWaiting {
+		go func() {
+			_, err := s.Acquire(ctx, 1, 1, time.Hour)
+			left <- err
+		}()
+	}
+	for waits := 0; waits < mostWaiting; {
+		s.mu.Lock()
+		waits = s.waitingOf(1)
+		s.mu.Unlock()
+		runtime.Gosched()
+	}
+	_, err = s.Acquire(t.Context(), 1, 1, time.Hour)
+	no, is := errors.AsType[*wire.RefusalError](err)
+	kit.Check(t, is && no.Status == http.StatusServiceUnavailable, "one more of the same user: %v", err)
+	kit.Try(s.Acquire(t.Context(), 2, 1, time.Hour)).Must(t)()
+	leave()
+	for range mostWaiting {
+		kit.Check(t, errors.Is(<-left, context.Canceled), "one that waits is let in")
+	}
+	release()
 }

@@ -28,6 +28,9 @@ type want struct {
 	granted chan struct{}
 }
 
+// mostWaiting is how many callers of one user wait. Each holds a connection, and others need some.
+const mostWaiting = 256
+
 // NewSlots makes n slots, of which one user may hold perUser; 0: half of them, two at least.
 func NewSlots(n, perUser int64) *Slots {
 	if perUser == 0 {
@@ -36,16 +39,20 @@ func NewSlots(n, perUser int64) *Slots {
 	return &Slots{total: n, perUser: perUser, users: map[int64]int64{}}
 }
 
-// Acquire waits for n slots, at most for patience. Who wants more than a user may hold gets all of these. The caller
-// calls release once. An error is a *wire.RefusalError, or the context's.
+// Acquire waits for n slots, at most for patience, and not at all where mostWaiting of this user wait already. Who wants
+// more than a user may hold gets all of these. The caller calls release once. An error is a *wire.RefusalError, or the
+// context's.
 func (s *Slots) Acquire(ctx context.Context, user, n int64, patience time.Duration) (release func(), err error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	w := &want{user, min(n, s.perUser), make(chan struct{})}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, w)
 	s.grant()
+	if s.waitingOf(user) > mostWaiting {
+		patience = 0
+	}
 	s.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-w.granted:
 	case <-ctx.Done():
@@ -61,6 +68,16 @@ func (s *Slots) Acquire(ctx context.Context, user, n int64, patience time.Durati
 		return nil, err
 	}
 	return func() { s.release(w) }, nil // granted, however late it is
+}
+
+// waitingOf counts a user's callers that wait. The caller holds mu.
+func (s *Slots) waitingOf(user int64) (n int) {
+	for _, w := range s.waiting {
+		if w.user == user {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Slots) release(w *want) {
