@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/e2e/kit"
 )
 
@@ -100,4 +101,45 @@ func TestAttachmentsOfFiledSession(t *testing.T) {
 	w.write(folder+"/tool-results/toolu_2.txt", "more")
 	w.start()
 	w.hasBlob("tool-results/toolu_2.txt", "more")
+}
+
+// TestStateFolderGone: a daemon whose state folder is taken away says so while it is gone, delivers all the same, and
+// writes its state again where the folder comes back.
+func TestStateFolderGone(t *testing.T) {
+	w := newWorld(t)
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	w.sync()
+	kit.Check(t, !w.told("state folder"), "at first: %+v", w.status().Advice)
+	kit.Must(t, os.Rename(w.cfg.StateDir, w.cfg.StateDir+".moved"))
+	kit.Check(t, w.told(w.cfg.StateDir), "while it is gone: %+v", w.status().Advice)
+	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 3, 5))
+	kit.Check(t, w.sync().Done && w.server.newest(sessionA) == records("/home/kim/shop", 0, 5), "not delivered")
+	kit.Must(t, os.Mkdir(w.cfg.StateDir, 0o700))
+	lines := 5
+	w.until("the state is there again", func() bool {
+		w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", lines, lines+1))
+		lines++
+		return !w.told("state folder")
+	})
+}
+
+// TestSyncUnreadable: beside a transcript that cannot be read, sync and verify deliver the rest, and name that one
+// instead of waiting for it.
+func TestSyncUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything")
+	}
+	w := newWorld(t)
+	locked := w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
+	kit.Must(t, os.Chmod(locked, 0))
+	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 3))
+	r := kit.Try(w.client.Sync(t.Context(), control.SyncRequest{Wait: true, Timeout: "1h"})).Must(t)
+	kit.Check(t, !r.Done && r.Reason == "unreadable" && strings.Contains(r.Detail, locked), "sync: %+v", r)
+	kit.Equal(t, "the other", w.server.newest(sessionA), records("/home/kim/shop", 0, 3))
+	v := kit.Try(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "1h"}, nil)).Must(t)
+	kit.Check(t, !v.Equal && strings.Contains(v.Incomplete, locked), "verify: %+v", v)
+	kit.Equal(t, "state", w.status().State, control.StateWatching)
+	kit.Must(t, os.Chmod(locked, 0o600))
+	kit.Check(t, w.sync().Done, "it is not done once the file can be read")
+	kit.Equal(t, "the one that could not be read", w.server.newest(sessionB), records("/home/kim/shop", 0, 3))
 }

@@ -52,6 +52,12 @@ func (d *Daemon) advice(s *control.Status, stats tail.Stats, usage state.Usage) 
 		out = append(out, control.Advice{Kind: n.Kind, Text: n.Text, Hint: n.Hint})
 	}
 	out = append(out, d.configAdvice()...)
+	if s.Process.StateFile == 0 {
+		out = append(out, control.Advice{Kind: "state_gone",
+			Text: "the state folder is gone: " + d.cfg.StateDir + ". Nothing is lost while the transcripts stay on disk",
+			Hint: "mount its disk, or make it again: the daemon writes its state there by itself; without, the next start " +
+				"reads every transcript again"})
+	}
 	if n, full := fullAdvice(usage.Full); full {
 		out = append(out, n)
 	} else if stats.NotTaken != nil {
@@ -135,7 +141,7 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 		return control.StateRetrying
 	case stats.Importing:
 		return control.StateImporting
-	case stats.UnreadFiles > 0:
+	case stats.UnreadFiles > len(stats.Unreadable):
 		return control.StateReading
 	case s.Outbox.Batches > 0:
 		return control.StateSending

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/state"
 )
@@ -28,6 +30,8 @@ func checkState(ctx context.Context, x *exam) []Finding {
 		})
 	}
 	switch err := state.Check(ctx, path); {
+	case slices.ContainsFunc(x.daemon().status.Advice, func(a control.Advice) bool { return a.Kind == "state_gone" }):
+		return found // the daemon's advice says it
 	case err == nil:
 		if len(found) == 0 {
 			return fine("no damage: " + path)

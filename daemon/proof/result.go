@@ -35,6 +35,10 @@ func (s *SyncWaiter) result(ctx context.Context, err error) control.SyncResult {
 	if err == nil {
 		return r
 	}
+	if unread, ok := errors.AsType[unreadError](err); ok {
+		r.Reason, r.Detail = ReasonUnreadable, unread.Error()
+		return r
+	}
 	r.Reason, r.Detail, r.Hint = s.Servers.Obstacle()
 	switch {
 	case errors.Is(err, errPaused):

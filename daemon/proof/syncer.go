@@ -76,8 +76,11 @@ func (s *SyncWaiter) Sync(ctx context.Context, req control.SyncRequest) (control
 	defer cancel()
 	for {
 		changes := s.Reconciler.Changes()
-		if err = s.ReadAll(ctx); err == nil && req.Wait {
-			err = s.waitDelivered(ctx)
+		err = s.ReadAll(ctx)
+		if _, unread := errors.AsType[unreadError](err); req.Wait && (err == nil || unread) {
+			if e := s.waitDelivered(ctx); e != nil {
+				err = e
+			}
 		}
 		if err != nil || changes == s.Reconciler.Changes() {
 			break
@@ -118,7 +121,8 @@ func (s *SyncWaiter) checkServers(ctx context.Context) error {
 	return nil
 }
 
-// ReadAll returns when every whole line on disk is in the outbox, or in a file that is not read.
+// ReadAll returns when every whole line on disk is in the outbox, in a file that is not read, or in one that cannot be:
+// waiting longer reads no more of that one.
 func (s *SyncWaiter) ReadAll(ctx context.Context) error {
 	for {
 		err := s.Files.Sync(ctx)
@@ -126,8 +130,13 @@ func (s *SyncWaiter) ReadAll(ctx context.Context) error {
 		if !ok {
 			return err
 		}
-		if waiting.NoSpace+waiting.Unread == 0 && s.allExcluded(waiting.Files) {
-			return nil
+		if waiting.NoSpace == 0 && s.allExcluded(waiting.Files) {
+			if waiting.Unread == 0 {
+				return nil
+			}
+			if files := s.Files.Stats().Unreadable; len(files) > 0 {
+				return unreadError(files[0])
+			}
 		}
 		if !s.Router.AnyServer() {
 			return err
@@ -137,6 +146,11 @@ func (s *SyncWaiter) ReadAll(ctx context.Context) error {
 		}
 	}
 }
+
+// unreadError is the transcript that cannot be read, and why, where nothing else is left to read.
+type unreadError string
+
+func (e unreadError) Error() string { return "cannot read " + string(e) }
 
 // allExcluded reports whether all of some files are excluded.
 func (s *SyncWaiter) allExcluded(ids []tail.FileID) bool {

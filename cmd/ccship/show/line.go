@@ -15,8 +15,13 @@ const LineWidth = 80
 
 // lineWatching returns what the line says when nothing waits.
 func lineWatching(s control.Status) (symbol, words string) {
-	if unlisted(s) {
+	switch {
+	case advised(s, "state_gone"):
+		return "!", "the state folder is gone"
+	case unlisted(s):
 		return "!", "some folders can't be listed"
+	case advised(s, "unreadable"):
+		return "!", "some files can't be read"
 	}
 	return "●", "up to date"
 }

@@ -67,11 +67,20 @@ func (v View) Status(s control.Status) string {
 // unlisted says that there may be transcripts that nobody can see.
 func unlisted(s control.Status) bool { return s.Watch != nil && len(s.Watch.Unread) > 0 }
 
+// advised says that the daemon gives advice of a kind.
+func advised(s control.Status, kind string) bool {
+	return slices.ContainsFunc(s.Advice, func(a control.Advice) bool { return a.Kind == kind })
+}
+
 // watching returns what is said when nothing waits.
 func watching(s control.Status) (symbol, colour, words string) {
 	switch {
+	case advised(s, "state_gone"):
+		return "!", uneasy, "what was read is on the server, but the state folder is gone"
 	case unlisted(s):
 		return "!", uneasy, "what can be read is on the server; some folders can't be listed"
+	case advised(s, "unreadable"):
+		return "!", uneasy, "what can be read is on the server; some files can't be"
 	case s.Watch != nil && len(s.Watch.Stray)+len(s.Watch.NotFollowed) > 0:
 		n := int64(len(s.Watch.Stray) + len(s.Watch.NotFollowed))
 		return "!", uneasy, "what is read is on the server; " +

@@ -96,6 +96,19 @@ func TestStatusWords(t *testing.T) {
 	}
 }
 
+// TestUneasy: beside files that can't be read, or without its state folder, status does not say that all is well.
+func TestUneasy(t *testing.T) {
+	for kind, words := range map[string]string{"unreadable": "some files can't be", "state_gone": "state folder is gone"} {
+		s := showtest.Healthy()
+		s.Advice = []control.Advice{{Kind: kind}}
+		view := View{Now: showtest.Moment(), Symbols: true}
+		for _, said := range []string{view.Status(s), view.StatusLine(s)} {
+			first, _, _ := strings.Cut(said, "\n")
+			kit.Check(t, strings.HasPrefix(first, "!") && strings.Contains(first, words), "%s: %v", kind, first)
+		}
+	}
+}
+
 // TestUnlisted: while a folder can't be listed, status does not say that everything is on the server.
 func TestUnlisted(t *testing.T) {
 	s := showtest.Healthy()
