@@ -85,9 +85,10 @@ func (s *liveState) works(quiet time.Duration) {
 
 // answer decides by a record of an answer: a call that nothing answered, or the end of a turn.
 func (s *liveState) answer(r *transcript.Record, answered map[string]bool, quiet time.Duration, mode string) {
-	calls := false
+	calls, text := false, false
 	for _, b := range r.Message.Blocks() {
 		if b.Kind != transcript.ToolUseBlock {
+			text = text || b.Kind == transcript.TextBlock
 			continue
 		}
 		calls = true
@@ -115,8 +116,12 @@ func (s *liveState) answer(r *transcript.Record, answered map[string]bool, quiet
 		}
 		return
 	}
+	reason := r.Message.StopReason
+	if reason == "" && text && quiet > silence {
+		reason = "end_turn" // old versions of Claude Code never write one: the answer stands last
+	}
 	switch {
-	case calls, r.Message.StopReason == "" || r.Message.StopReason == "tool_use":
+	case calls, reason == "" || reason == "tool_use":
 		s.works(quiet)
 	default:
 		s.State, s.Words = "done", "Finished; your turn"

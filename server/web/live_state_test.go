@@ -21,13 +21,15 @@ func call(tool string) string {
 }
 
 const (
-	ask     = `{"type":"user","message":{"role":"user","content":"fix it"}}`
-	result  = `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}`
-	says    = `{"type":"assistant","message":{"role":"assistant","model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"It is fixed."}]}}`
-	apiDown = `{"type":"assistant","isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"Overloaded"}]}}`
-	stopped = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
-	noise   = `{"type":"file-history-snapshot"}`
-	bypass  = `{"type":"permission-mode","permissionMode":"bypassPermissions"}`
+	ask    = `{"type":"user","message":{"role":"user","content":"fix it"}}`
+	result = `{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}`
+	says   = `{"type":"assistant","message":{"role":"assistant","model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"It is fixed."}]}}`
+	// openEnded is an answer as old versions of Claude Code write each one.
+	openEnded = `{"type":"assistant","message":{"role":"assistant","model":"m","stop_reason":null,"content":[{"type":"text","text":"It is fixed."}]}}`
+	apiDown   = `{"type":"assistant","isApiErrorMessage":true,"message":{"role":"assistant","model":"<synthetic>","content":[{"type":"text","text":"Overloaded"}]}}`
+	stopped   = `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}}`
+	noise     = `{"type":"file-history-snapshot"}`
+	bypass    = `{"type":"permission-mode","permissionMode":"bypassPermissions"}`
 )
 
 func TestStanding(t *testing.T) {
@@ -53,6 +55,9 @@ func TestStanding(t *testing.T) {
 		"a result":                  {3 * time.Minute, []string{call("Bash"), result}, "working", "Working", false},
 		"an answered plan":          {time.Second, []string{call("ExitPlanMode"), result}, "working", "Working", false},
 		"the end of a turn":         {time.Minute, []string{call("Bash"), result, says, noise}, "done", "your turn", false},
+		"an answer being written":   {time.Second, []string{ask, openEnded}, "working", "Working", false},
+		"an answer without reason":  {time.Hour, []string{ask, openEnded, noise}, "done", "your turn", false},
+		"thoughts without reason":   {time.Hour, []string{ask, strings.Replace(openEnded, `"text",`, `"thinking",`, 1)}, "done", "Stopped before an answer", false},
 		"an error of the model":     {time.Minute, []string{ask, apiDown}, "failed", "Failed", true},
 		"an interruption":           {time.Minute, []string{call("Bash"), stopped}, "done", "Interrupted", false},
 		"an agent's call":           {time.Hour, []string{says, strings.Replace(call("Bash"), "{", `{"isSidechain":true,`, 1)}, "done", "your turn", false},
