@@ -41,7 +41,7 @@ func TestListOrder(t *testing.T) {
 		h.ProjectHash, h.Cwd, h.Project = x.hash, x.cwd, strings.TrimPrefix(x.hash, "h-")
 		s.put(t, h, prompt(x.id, "claude-opus-4-8", ago(time.Hour))...)
 	}
-	if got := sections(t, s.get(t, "/")); len(got) > 2 || !strings.Contains(got[0], "Stopped before an answer site") || !strings.Contains(got[0], "worktree fix-it") || !strings.Contains(got[0], "worktree 7") {
+	if got := sections(t, s.get(t, "/")); len(got) > 2 || !strings.Contains(got[0], "Finished site") || !strings.Contains(got[0], "worktree fix-it") || !strings.Contains(got[0], "worktree 7") {
 		t.Errorf("by day %q", got)
 	}
 	byProject := func(when, page string) {

@@ -222,7 +222,7 @@ func TestManyUsers(t *testing.T) {
 	mustHave(t, page, "<span>user204</span>", `name="user" value="user204"`)
 	mustLack(t, page, `data-session="kims"`, `<select name="user"`)
 	mustHave(t, s.get(t, "/?user=nobody"), "<span>user204</span>", "<span>kim</span>")
-	mustHave(t, s.get(t, "/search?q=lasts+user:user204"), "lasts", "<span>user204</span>", "1 session, best first")
+	mustHave(t, s.get(t, "/search?q=lasts+user:user204"), "lasts", "<span>user204</span>", "1 session, best first.")
 	s.get(t, "/usage?by=user")
 	page = s.get(t, "/beside?user=user204")
 	mustHave(t, page, "lasts")

@@ -84,8 +84,8 @@ func tag(m *session.Moment) string {
 	}
 	if m.Took >= 1000 {
 		text := page.Duration(time.Duration(m.Took) * time.Millisecond)
-		if m.MayWait {
-			text += " with any wait for you"
+		if m.MayWait { // for a permission, meanwhile: the transcript does not say
+			text = "up to " + text
 		}
 		parts = append(parts, text)
 	}

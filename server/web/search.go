@@ -173,6 +173,9 @@ func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) fo
 		f.Title = "A session of which only the prompts are left"
 	}
 	for _, h := range x.Hits {
+		if h.Kind == "title" && len(x.Hits) > 1 && unmarked.Replace(h.Snippet) == f.Title {
+			continue // it stands above
+		}
 		s := thread.StreamOf(h.Session)
 		if !h.Current {
 			s.Epoch, s.Generation = h.Epoch, h.Generation

@@ -51,7 +51,7 @@ func TestSearchPage(t *testing.T) {
 	s := loggedIn(t)
 	s.tour(t)
 	page := s.find(t, "euros")
-	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop", `class="at-line"`, "data-stamp", "1 session, best first")
+	mustHave(t, page, "<mark>euros</mark>", "Rounding in the cart", `/L/`, "kims-laptop", `class="at-line"`, "data-stamp", "1 session, best first.")
 	mustLack(t, page, "> line ")
 	mustHave(t, s.find(t, "euros kind:title"), "No session found")
 	for _, q := range []string{`"`, `a"b`, "*", "NEAR(a b)", "-x", "'; DROP TABLE lines; --", "%", "_", "\x00", "\xff", "a AND", "(", "사과", "/(/", "x:y", "is:", "kind:none", "OR", "before:never"} {
@@ -103,10 +103,10 @@ func TestSearchFacets(t *testing.T) {
 		kit.Equal(t, fmt.Sprintf("%s leads to, of %v", name, links), links[name], want)
 	}
 	page := s.find(t, links["garden 2"])
-	mustHave(t, page, `value="answer project:garden"`, "2 sessions, best first")
+	mustHave(t, page, `value="answer project:garden"`, "2 sessions, best first.")
 	back := facetLinks(t, page)
 	kit.Check(t, back["garden × remove 2"] == "answer" || back["garden ×remove 2"] == "answer", "the way back is %v", back)
-	mustHave(t, s.find(t, links["March 2026 1"]), "1 session, best first")
+	mustHave(t, s.find(t, links["March 2026 1"]), "1 session, best first.")
 	kit.Equal(t, "the way back is", facetLinks(t, s.find(t, links["March 2026 1"]))["March 2026 ×remove 1"], "answer")
 }
 
@@ -161,7 +161,7 @@ func TestSearchBeside(t *testing.T) {
 }
 
 // TestSearchGroups: each session stands once, the best first, with few of its lines; a title that is written again and
-// again is one of them.
+// again is none of them: it stands above.
 func TestSearchGroups(t *testing.T) {
 	s := loggedIn(t)
 	lines := prompt("find the heron", "m", "2026-11-20T10:00:00Z")
@@ -178,4 +178,5 @@ func TestSearchGroups(t *testing.T) {
 	kit.Check(t, len(got) == 2 && got[0] == "The heron of the pond", "found %q", got)
 	hits := strings.Count(page, `class="at-line"`)
 	kit.Check(t, hits >= 3 && hits <= 8, "%d hits", hits)
+	kit.Equal(t, "titles among the lines", strings.Count(page, ">title</span>"), 0)
 }

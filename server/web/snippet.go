@@ -18,6 +18,7 @@ const (
 // The store marks a match by control characters.
 var (
 	toPrivate = strings.NewReplacer(matchBegin, "", matchEnd, "", "\x02", matchBegin, "\x03", matchEnd)
+	unmarked  = strings.NewReplacer("\x02", "", "\x03", "")
 	noMatch   = strings.NewReplacer(matchBegin, "", matchEnd, "", "%EE%80%80", "", "%EE%80%81", "", "%ee%80%80", "",
 		"%ee%80%81", "")
 
