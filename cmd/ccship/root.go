@@ -48,7 +48,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ccship",
 		Version:       a.Version,
-		Short:         "Deliver every line of every Claude Code conversation to a server you own",
+		Short:         "Keep every Claude Code conversation, line by line, on this machine or on a server you own",
 		Annotations:   map[string]string{term.Alone: "On a terminal: find a conversation while you type, and resume it"},
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -36,7 +36,7 @@ func (a verbs) setupCommand() *cobra.Command {
 	s := &setup{app: a}
 	cmd := &cobra.Command{
 		Use:   "setup",
-		Short: "Connect to your server: save its address and key, install the service, import everything",
+		Short: "Start a server on this machine or connect to yours, install the service, import everything",
 		Long: "Ask for the server's address and key, check both, save them, install the service, and wait until " +
 			"every conversation is imported. What flags give is not asked; without a terminal nothing is asked. Run" +
 			" it again to change what you give and keep the rest.",

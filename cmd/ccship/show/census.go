@@ -18,10 +18,10 @@ func Census(c *control.Census) string {
 		amount.Counted(int64(c.Projects), "project", "projects") + ", " + amount.Size(c.Bytes)
 	var largest []string
 	for _, p := range c.Largest[:min(len(c.Largest), 3)] {
-		largest = append(largest, term.Printable(p.Project)+" ("+amount.Count(int64(p.Sessions))+")")
+		largest = append(largest, term.Printable(p.Project)+" ("+amount.Size(p.Bytes)+")")
 	}
 	if len(largest) > 1 {
-		text += "; most in " + strings.Join(largest, ", ")
+		text += "; most of it in " + strings.Join(largest, ", ")
 	}
 	return text + "\n"
 }

@@ -62,6 +62,9 @@ func (v View) foundSession(b *strings.Builder, x *remote.RankedSession, id strin
 	}
 }
 
+// roomy is how many columns a hit needs to say its time: in fewer, what matched would be cut to a few words.
+const roomy = 100
+
 // hitLine returns one line: what it is, where it stands, when it was written, and what matched.
 func (v View) hitLine(l *protocol.Hit) string {
 	at, where := "", fmt.Sprintf("line %d", amount.LineNumber(l.Line))
@@ -71,7 +74,10 @@ func (v View) hitLine(l *protocol.Hit) string {
 	if l.Time != nil {
 		at = l.Time.In(v.Zone).Format("01-02 15:04")
 	}
-	head := "    " + term.Pad(l.Kind, 8) + "  " + term.Pad(where, 10) + "  " + term.Pad(at, 11) + "  "
+	head := "    " + term.Pad(l.Kind, 8) + "  " + term.Pad(where, 10) + "  "
+	if v.Columns == 0 || v.Columns >= roomy {
+		head += term.Pad(at, 11) + "  "
+	}
 	room := 0
 	if v.Columns > 0 {
 		room = max(1, v.Columns-term.Width(head))
