@@ -47,10 +47,17 @@ func TestFollow(t *testing.T) {
 
 func followToEnd(b *tab, p *person, talk *script) {
 	b.t.Helper()
+	over := eval[float64](b, `(() => { const main = document.querySelector("#main");
+		main.style.minHeight = innerHeight + 60 - main.offsetTop + "px";
+		return document.body.scrollHeight - innerHeight; })()`)
+	kit.Require(b.t, over > 20 && over < 110, "the page is %v longer than the window", over)
 	for i := range 18 {
 		talk.say(fmt.Sprintf("Step %d: I read the log of one more hour.\n\nNothing stops there.", i+1))
 		p.write(talk)
 		b.wait(fmt.Sprintf("step %d arrives", i+1), `document.querySelector("#items").innerText.includes("Step `+itoa(i+1)+`:")`)
+		if i == 2 { // all of it is in sight without scrolling
+			kit.Equal(b.t, "scrolled", eval[float64](b, `scrollY`), 0)
+		}
 	}
 	b.wait("the page is longer than the window", `document.body.scrollHeight > innerHeight + 600`)
 	b.wait("the end stays in sight, and the button says nothing", atEnd+` && !(`+pill+`)`)

@@ -61,3 +61,22 @@ func TestNothingOverprints(t *testing.T) {
 		kit.Check(t, over == "", "%s: %s", path, over)
 	}
 }
+
+// TestCodeInTables: a wide table scrolls. It does not break the code in its cells into single letters.
+func TestCodeInTables(t *testing.T) {
+	b, _ := reader(t)
+	b.open("/sessions/" + taleID)
+	for _, width := range []int64{390, 1280} {
+		b.size(width, 844)
+		lines := eval[float64](b, `(() => {
+			const md = document.createElement("div"), long = "words_without_a_space_".repeat(6);
+			md.className = "md";
+			md.innerHTML = "<table><tr><td>1</td><td><code>rounding_mode</code></td><td>" + long + "</td></tr></table>";
+			document.querySelector("#items").append(md);
+			const code = md.querySelector("code"), height = code.getBoundingClientRect().height;
+			md.remove();
+			return height / parseFloat(getComputedStyle(document.querySelector("#items")).fontSize);
+		})()`)
+		kit.Check(t, lines < 2, "at %d pixels a word of code is %v letters high", width, lines)
+	}
+}

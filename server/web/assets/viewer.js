@@ -63,7 +63,7 @@
   const list = remember("list", main.dataset.narrowed, "sessionStorage"), side = $(".beside > [data-src]");
   if (list && side) side.dataset.src += "&" + list;
 
-  // Documents are marked that changed since this browser opened them.
+  // Marks documents that changed since they were opened here.
   const badges = () => {
     if (main.dataset.opened) remember(main.dataset.opened, main.dataset.version);
     for (const a of $$("[data-doc]")) {
@@ -80,7 +80,7 @@
   }, true);
   $$("details[open] > [data-src]").forEach(lazy);
 
-  // A button to copy stands beside what has the pointer or the focus.
+  // A button to copy stands beside what has the pointer or focus.
   const copier = document.createElement("button");
   copier.className = "copier";
   for (const near of ["pointerover", "focusin"]) document.addEventListener(near, (e) => {
@@ -271,7 +271,7 @@
     return { ended, down: async () => { do await once(down); while (!ended()); } };
   }
 
-  // Following. Events only say that there is something new; a hidden page listens to nothing.
+  // Following. Events say only that something is new; a hidden page listens to nothing.
   const { session, machine, owner, artifacts } = main.dataset, status = $("#following");
   const follow = !("live" in document.body.dataset) ? null : "follow" in main.dataset ? tailer() : main.matches(".home") ? lister() : artifacts && (() => {});
   if (!follow) return;
@@ -328,7 +328,7 @@
     let seen = items.children.length;
     const atEnd = () => innerHeight + scrollY >= document.body.scrollHeight - 120;
     const read = () => { seen = items.children.length; pill.hidden = true; };
-    const toEnd = () => { scrollTo(0, document.body.scrollHeight); read(); };
+    const toEnd = () => { if (rect(items).bottom > innerHeight) scrollTo(0, 1e9); read(); };
     const say = (words) => { pill.textContent = words; pill.hidden = false; };
     pill.addEventListener("click", (e) => {
       if (!talk.ended()) return; // it is a link
