@@ -240,4 +240,36 @@ mapbox secret sk.‹eyJ«a70».«a22»›
 ‹npg_«a12»›
 ‹pa-«a43»›
 $ANSIBLE_VAULT;1.1;AES256⏎‹«h80»⏎«h80»⏎«h60»›
+https://mainnet.infura.io/v3/‹«h32»›
+wss://polygon-mainnet.g.alchemy.com/v2/‹«a32»›
+https://open.feishu.cn/open-apis/bot/v2/hook/‹«h8»-«h4»-«h4»-«h4»-«h12»›
+https://maker.ifttt.com/trigger/door/with/key/‹«a22»›
+https://hooks.zapier.com/hooks/catch/«d7»/‹«l10»›/
+https://events.pagerduty.com/integration/‹«h32»›/enqueue
+https://outlook.office.com/webhook/‹«h8»-«h4»-«h4»-«h4»-«h12»@«h8»-«h4»-«h4»-«h4»-«h12»/IncomingWebhook/«h32»/«h8»-«h4»-«h4»-«h4»-«h12»›
+https://api.openweathermap.org/data?q=x&appid=‹«h32»›
+InstrumentationKey=‹«h8»-«h4»-«h4»-«h4»-«h12»›;IngestionEndpoint=https://x/
+ABLY_API_KEY=‹«a6».«a6»:«a43»›
+ably: ‹«a6».«a6»:«a43»›
+deepl ‹«h8»-«h4»-«h4»-«h4»-«h12»:fx›
+FAL_KEY=‹«h8»-«h4»-«h4»-«h4»-«h12»:«h32»›
+SOME_BEARER=‹«a50»›
+GAME_ACCESS=‹«a43»›
+todoist api: ‹«h40»›
+Authorization: GenieKey ‹«h8»-«h4»-«h4»-«h4»-«h12»›
+‹secret-live-«a36»›
+‹signkey-prod-«h64»›
+‹tr_prod_«a24»›
+‹xaat-«h8»-«h4»-«h4»-«h4»-«h12»›
+‹xau_«a36»›
+‹fnAE«a36»›
+‹ATTA«h72»›
+‹cal_live_«h32»›
+‹cfut_«a48»›
+‹IGQVJ«a150»›
+bearer of the app: ‹AAAAAAAAAAAAAAAAAAAAA«a70»›
+‹K001«a27»›
+‹m0-«a40»›
+‹sk-litellm-«a22»›
+untrusted comment: minisign encrypted secret key⏎‹RWRTY0Iy«a204»›
 `

@@ -126,7 +126,7 @@ var genericRules = []Rule{
 	{
 		Name:   "authorization",
 		Source: "https://www.rfc-editor.org/rfc/rfc9110#section-11.6.2",
-		Pattern: `(?i)authorization["']?(?:\s*[:=,]\s*["']?|\s+["'])(?:(?:basic|token|bot|apikey|api-key|digest|key|bearer|negotiate|` +
+		Pattern: `(?i)authorization["']?(?:\s*[:=,]\s*["']?|\s+["'])(?:(?:basic|token|bot|api-key|digest|[a-z]{0,12}key|bearer|negotiate|` +
 			`ghtoken|sso-key|aws4-hmac-sha256\s+\S+\s+\S+\s+signature)[ =]+["']?)?([^\s"',\\` + "`" + `]{8,})`,
 		Literals: []string{"authorization"}, Fold: true, near: nearby, Before: 8, loose: true,
 	},
@@ -166,9 +166,10 @@ var genericRules = []Rule{
 	{ // any other key: what is as random as one
 		Name:   "env-key",
 		Source: "https://12factor.net/config",
-		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_KEY[ \t]{0,8}[=:][ \t]{0,8}["']?([A-Za-z0-9+/_.:-]{4,}?[A-Za-z0-9]{16,}[A-Za-z0-9+/_.:-]*={0,2}|` +
+		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_(?:KEY|API|ACCESS|BEARER|REFRESH|CERTIFICATE|PAT|WRITE|PUSH|AUTHORIZATION)[ \t]{0,8}[=:][ \t]{0,8}["']?([A-Za-z0-9+/_.:-]{4,}?[A-Za-z0-9]{16,}[A-Za-z0-9+/_.:-]*={0,2}|` +
 			`(?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`, // with dots or colons: a part is long
-		Literals: []string{"_KEY"}, near: variable, Before: 64, Entropy: 3.5, loose: true,
+		Literals: []string{"_KEY", "_API", "_ACCESS", "_BEARER", "_REFRESH", "_CERTIFICATE", "_PAT=", "_PAT:", "_WRITE", "_PUSH", "_AUTHORIZATION"},
+		near:     variable, Before: 64, Entropy: 3.2, loose: true,
 	},
 	{
 		Name:     "secret",

@@ -3,7 +3,7 @@ package redact
 const (
 	uuid = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	// vendorValue is a key of a vendor whose keys have no prefix.
-	vendorValue = `[0-9a-f]{32}\.[a-z0-9_-]{16,24}|` + uuid + `|key[a-z0-9]{14}|[a-z0-9_+/=-]{20,100}`
+	vendorValue = `[0-9a-f]{32}\.[a-z0-9_-]{16,24}|` + uuid + `(?::[0-9a-f]{32}|-[0-9a-f]{12})?|[a-z0-9_-]{6}\.[a-z0-9_-]{6}:[a-z0-9_-]{43}|key[a-z0-9]{14}|[a-z0-9_+/=-]{20,100}`
 )
 
 // vendorRules are for keys of vendors as gitleaks' and betterleaks' rules list them: behind the name of a vendor, and with
@@ -15,7 +15,8 @@ var vendorRules = []Rule{
 		`heroku|hubspot|ibm_?cloud|infomaniak|influx(?:db)?|intercom|jumpcloud|klaviyo|kucoin|larksuite|launchdarkly|`+
 		`linked_?in|mailgun|mattermost|meraki|message_?bird|mistral|moonshot|netlify|new_?relic|nytimes|okta|ollama|openweather|`+
 		`pinecone|plivo|polymarket|rapidapi|scaleway|sendbird|sentry|snyk|sonar|squarespace|sslmate|sumologic|telnyx|twitch|twitter|`+
-		`upstage|vercel|wakatime|wandb|weatherstack|workos|yandex|zendesk|z_?ai|dd`,
+		`upstage|vercel|wakatime|wandb|weatherstack|workos|yandex|zendesk|z_?ai|dd|`+
+		`ably|abuseipdb|deepl|etherscan|fal(?:[_.-]?ai)?|gemfury|hetzner|quandl|rapyd|roboflow|shodan|spoonacular|steam|strava|tavily|tiingo|tmdb|todoist|trello|unsplash|virustotal|zeplin`,
 		"adafruit", "aiven", "algolia", "airtable", "amplitude", "asana", "assemblyai", "assembly_ai", "bitbucket", "bitly", "bitrise", "bittrex",
 		"clickup", "cloudflare", "cloudinary", "codecov", "cohere", "coinbase", "confluent", "contentful", "couchbase", "coveralls", "datadog",
 		"deepgram", "deepseek", "discord", "disqus", "droneci", "drone_ci", "dropbox", "exoscale", "facebook", "fastly",
@@ -25,7 +26,8 @@ var vendorRules = []Rule{
 		"netlify", "new_relic", "newrelic", "nytimes", "okta", "ollama", "openweather", "pinecone", "plivo", "polymarket",
 		"rapidapi", "scaleway", "sendbird", "sentry", "snyk", "sonar", "squarespace", "sslmate", "sumologic", "telnyx", "twitch",
 		"twitter", "upstage", "vercel", "wakatime", "wandb", "weatherstack", "workos", "yandex", "zendesk", "zai_api", "z_ai", "dd-api",
-		"dd_api", "dd-app", "dd_app"),
+		"dd_api", "dd-app", "dd_app", "ably", "abuseipdb", "deepl", "etherscan", "fal_", "fal-", "fal.ai", "gemfury", "hetzner", "quandl", "rapyd", "roboflow",
+		"shodan", "spoonacular", "steam", "strava", "tavily", "tiingo", "tmdb", "todoist", "trello", "unsplash", "virustotal", "zeplin"),
 	token("adafruit", "https://io.adafruit.com/api/docs/", `aio_[A-Za-z0-9]{28}\b`, "aio_"),
 	token("alibaba-sts", "https://www.alibabacloud.com/help/ram/developer-reference/api-sts-2015-04-01-assumerole",
 		`(?:CAIS[A-Za-z0-9+/_-]{60,}={0,2}|STS\.[NL][A-Za-z0-9]{16,64}\b)`, "CAIS", "STS.N", "STS.L"),

@@ -296,7 +296,7 @@ func hasVendorKey(b []byte, at int) bool {
 	c.skip("=:,?> \t\"'`\\", widest)
 	for range leastVendorKey {
 		r, size := c.peek()
-		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte("+/=.", r) < 0 {
+		if size == 0 || r != 0 && !isTokenByte(r) && strings.IndexByte("+/=.:", r) < 0 {
 			return c.deeper || c.escaped()
 		}
 		c.at += size
