@@ -40,7 +40,7 @@ func examineCold(ctx context.Context, url string) *coldReport {
 			return nil // opening it would make it
 		}
 	}
-	st, err := openStoreWith(ctx, url, store.Opening{AsIs: true})
+	st, err := openStore(ctx, url, store.Opening{AsIs: true})
 	if errors.Is(err, store.ErrOutdated) {
 		return nil
 	}

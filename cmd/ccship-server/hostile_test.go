@@ -12,6 +12,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // hostileName sets the clipboard, clears the screen, turns letters around, hides some, and begins lines and cells of
@@ -22,7 +23,7 @@ const hostileName = "T\x1b]52;c;aGk=\x07\x1b[2J\u009b2J\u202egnp.exe\u2066\U000e
 func TestHostileNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	at := "sqlite:" + path
-	s := kit.Try(sqlite.Open(t.Context(), path)).Must(t)
+	s := kit.Try(sqlite.Open(t.Context(), path, sqlstore.Opening{})).Must(t)
 	must := func(err error) {
 		t.Helper()
 		kit.Must(t, err)

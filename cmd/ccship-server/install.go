@@ -19,6 +19,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/service"
+	"github.com/ccship/ccship/server/store"
 )
 
 func (p *cli) newInstall() *cobra.Command {
@@ -92,8 +93,8 @@ func (p *cli) install(c *cobra.Command, f *serveFlags) error {
 }
 
 // checkStore opens the store once, so that a mistake is found before anything is installed.
-func checkStore(ctx context.Context, store string) error {
-	s, err := openStore(ctx, store)
+func checkStore(ctx context.Context, url string) error {
+	s, err := openStore(ctx, url, store.Opening{})
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func openServing(ctx context.Context, f serveFlags, set settings, ln net.Listene
 		}
 	}()
 	step, _ := ctx.Value(stepKey{}).(func(string) error)
-	st, err = openStoreWith(ctx, f.store,
+	st, err = openStore(ctx, f.store,
 		store.Opening{Say: say, Replica: f.replica, Blocks: f.blocks, Step: step})
 	if stopped := stop(); stopped != nil && err == nil {
 		err = errors.Join(stopped, st.Close())

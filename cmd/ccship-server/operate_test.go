@@ -17,6 +17,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // tool runs a verb and answers what it says.
@@ -113,7 +114,7 @@ func TestVerifyFinds(t *testing.T) {
 // damage changes the byte with which a text begins, in the database's file.
 func damage(t *testing.T, path, text string, to byte) {
 	t.Helper()
-	st := kit.Try(sqlite.Open(t.Context(), path)).Must(t) // ends the log of the server that was killed
+	st := kit.Try(sqlite.Open(t.Context(), path, sqlstore.Opening{})).Must(t) // ends the log of the server that was killed
 	kit.Must(t, st.Close())
 	b := kit.Try(os.ReadFile(path)).Must(t)
 	at := bytes.LastIndex(b, []byte(text))

@@ -23,6 +23,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // program is the server as a process of its own.
@@ -54,7 +55,7 @@ func launchAs(t *testing.T, as string, args ...string) *program {
 
 func newKeyIn(t *testing.T, path string) string {
 	t.Helper()
-	st := kit.Try(sqlite.Open(t.Context(), path)).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), path, sqlstore.Opening{})).Must(t)
 	key, hash := auth.NewKey()
 	u := kit.Try(st.AddUser(t.Context(), "owner", server.Owner, server.By{At: time.Now()})).Must(t)
 	kit.Must(t, st.AddKey(t.Context(), server.Key{User: u, Name: "test", Hash: hash, Created: time.Now()}))

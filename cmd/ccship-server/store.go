@@ -45,13 +45,8 @@ func stateDir() string {
 }
 
 // openStore opens the store, with hints for what people run into.
-func openStore(ctx context.Context, url string) (store.Store, error) {
-	return openStoreWith(ctx, url, store.Opening{})
-}
-
-// openStoreWith is openStore with options.
-func openStoreWith(ctx context.Context, url string, how store.Opening) (store.Store, error) {
-	s, err := store.OpenWith(ctx, url, how)
+func openStore(ctx context.Context, url string, how store.Opening) (store.Store, error) {
+	s, err := store.Open(ctx, url, how)
 	if err == nil {
 		return s, nil
 	}
@@ -80,7 +75,7 @@ func explainOpen(err error) error {
 
 // withStore opens a store for one piece of work.
 func (p *cli) withStore(c *cobra.Command, work func(store.Store) error) (err error) {
-	s, err := openStore(c.Context(), p.store)
+	s, err := openStore(c.Context(), p.store, store.Opening{})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // place is where a server shows a transcript.
@@ -78,7 +79,7 @@ var template = sync.OnceValues(func() (data []byte, key string) {
 	must(err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "server.db")
-	st, err := sqlite.Open(context.Background(), path)
+	st, err := sqlite.Open(context.Background(), path, sqlstore.Opening{})
 	must(err)
 	key, hash := auth.NewKey()
 	u, err := st.AddUser(context.Background(), "owner", server.Owner, server.By{At: time.Now()})
@@ -131,7 +132,7 @@ func (r *reconcileRecorder) Put(ctx context.Context, b *server.Batch) error {
 }
 
 func (s *modelServer) open() {
-	st, err := sqlite.Open(context.Background(), s.now.path)
+	st, err := sqlite.Open(context.Background(), s.now.path, sqlstore.Opening{})
 	must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	changes := server.NewHub(st)

@@ -23,6 +23,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // rig is a server on loopback with a database of its own.
@@ -50,7 +51,7 @@ func newRig(t testing.TB, set ...func(*api.Server)) *rig {
 
 func (r *rig) start(set ...func(*api.Server)) {
 	r.t.Helper()
-	r.store = kit.Try(sqlite.Open(r.t.Context(), r.path)).Must(r.t)
+	r.store = kit.Try(sqlite.Open(r.t.Context(), r.path, sqlstore.Opening{})).Must(r.t)
 	log := discard()
 	hub := server.NewHub(r.store)
 	s := api.New(r.store, auth.New(r.store, log), hub)

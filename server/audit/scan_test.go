@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript/planted"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -21,7 +22,7 @@ import (
 // no answer holds one.
 func TestArtifacts(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	st := kit.Try(sqlite.Open(ctx, filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(ctx, filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { _ = st.Close() })
 	text, secret := planted.Plant(rand.New(rand.NewPCG(1, 1)), planted.Kinds()["github-pat"])
 	text = "before\n" + text + "\nafter\n"

@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // shelf is a store without a server, whose lines are derived when a test calls for it.
@@ -42,7 +43,7 @@ func (w watched) SaveDerived(ctx context.Context, list ...*server.Derivation) er
 
 func newShelf(t *testing.T) shelf {
 	t.Helper()
-	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	return shelf{T: t, Store: st}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -122,7 +123,7 @@ type site struct {
 
 func newSite(t testing.TB, wrap func(server.Store, *site) server.Store) *site {
 	t.Helper()
-	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	s := &site{t: t, store: st}
 	for name, key := range map[string]*string{"ann": &s.ann, "eve": &s.eve} {
 		u := kit.Try(st.AddUser(t.Context(), name, server.Member, server.By{At: time.Now()})).Must(t)

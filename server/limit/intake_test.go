@@ -16,6 +16,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -158,7 +159,7 @@ func TestRates(t *testing.T) {
 // TestSnapshotsOfOne: one user's slow downloads leave snapshots to others, and so do those of the links that a user
 // made. A slot that is given back is free again.
 func TestSnapshotsOfOne(t *testing.T) {
-	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	users := map[string]server.User{}
 	for _, name := range []string{"ann", "bob"} {
@@ -210,7 +211,7 @@ func TestSnapshotsOfOne(t *testing.T) {
 // TestDownloadHoldsNothing: while a download's lines are written, the store can give all its snapshots to others, and what
 // goes away meanwhile ends the download with an error.
 func TestDownloadHoldsNothing(t *testing.T) {
-	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { kit.Should(t, st.Close()) })
 	u := kit.Try(st.AddUser(t.Context(), "ann", server.Member, server.By{At: time.Now()})).Must(t)
 	var want []server.Line

@@ -30,7 +30,7 @@ func openPostgres(t *testing.T, url string) *postgres.Store {
 
 func openPostgresWith(t *testing.T, url string, how store.Opening) *postgres.Store {
 	t.Helper()
-	s := kit.Try(postgres.OpenWith(t.Context(), url, how)).Must(t)
+	s := kit.Try(postgres.Open(t.Context(), url, how)).Must(t)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
 }
@@ -96,7 +96,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
 	kit.Err(t, "forget", nil)(s.Forget(t.Context(), server.Scope{All: true}, "s", 0, start))
 	kit.Must(t, s.Close())
 	c.Exec(t, name(url), "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
-	_, err = store.Open(t.Context(), asClerk)
+	_, err = store.Open(t.Context(), asClerk, store.Opening{})
 	var open *postgres.OpenError
 	kit.Check(t, errors.As(err, &open) && strings.Contains(open.Hint, "ccship-server user list"), "an older schema: %v", err)
 }
@@ -144,7 +144,7 @@ func TestPooledURLs(t *testing.T) {
 		"postgres://u:sesame@h/db?pool_mode=transaction": "direct_host",
 		"postgres://u:sesame@h/db?pool_mode=statement":   "transaction or session",
 	} {
-		_, err := store.Open(t.Context(), url)
+		_, err := store.Open(t.Context(), url, store.Opening{})
 		kit.Check(t, errors.Is(err, store.ErrBadURL) && strings.Contains(err.Error(), says) &&
 			!strings.Contains(err.Error(), "sesame") && !strings.Contains(err.Error(), "\n"), "%s: %v", url, err)
 	}
@@ -156,7 +156,7 @@ func TestPostgresAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			s, err := store.Open(t.Context(), url)
+			s, err := store.Open(t.Context(), url, store.Opening{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -181,7 +181,7 @@ func TestPostgresTurn(t *testing.T) {
 		do("ALTER TABLE later RENAME TO goose_db_version")
 		do("SELECT pg_advisory_unlock(x'63630000'::int, 0)")
 	})
-	kit.Err(t, "made by another build", store.ErrOtherBuild)(store.OpenWith(t.Context(), url, store.Opening{Say: func(string) { made() }}))
+	kit.Err(t, "made by another build", store.ErrOtherBuild)(store.Open(t.Context(), url, store.Opening{Say: func(string) { made() }}))
 }
 
 // TestPostgresRefusals: each says what is wrong in one line, without the password, and what to do.
@@ -207,7 +207,7 @@ func TestPostgresRefusals(t *testing.T) {
 		"from the future": {newer, "newer ccship-server"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			_, err := store.Open(t.Context(), test.url)
+			_, err := store.Open(t.Context(), test.url, store.Opening{})
 			var open *postgres.OpenError
 			kit.Require(t, errors.As(err, &open), "no OpenError: %v", err)
 			text := open.Error() + "\n" + open.Hint
@@ -215,17 +215,17 @@ func TestPostgresRefusals(t *testing.T) {
 			kit.Check(t, !strings.Contains(text, "sesame"), "tells the password: %q", text)
 		})
 	}
-	kit.Err(t, "from the future", store.ErrNewer)(store.Open(t.Context(), newer))
+	kit.Err(t, "from the future", store.ErrNewer)(store.Open(t.Context(), newer, store.Opening{}))
 	for _, earlier := range []string{"ALTER TABLE store_identity DROP COLUMN schema; UPDATE goose_db_version SET version_id = 25 WHERE version_id = 1",
 		"UPDATE store_identity SET schema = 'another'", "DROP TABLE store_identity"} {
 		url := c.Database(t)
 		kit.Must(t, openPostgres(t, url).Close())
 		c.Exec(t, name(url), earlier)
-		_, err := store.Open(t.Context(), url)
+		_, err := store.Open(t.Context(), url, store.Opening{})
 		kit.Check(t, errors.Is(err, store.ErrOtherBuild) && !strings.Contains(err.Error(), "\n"), "%s: %v", earlier, err)
 	}
 	for _, url := range []string{"postgres://u:sesame@:x/", "postgres://h/db?target_session_attrs=sesame", "postgres://h/db?pool_max_conns=sesame"} {
-		_, err := store.Open(t.Context(), url)
+		_, err := store.Open(t.Context(), url, store.Opening{})
 		kit.Check(t, errors.Is(err, store.ErrBadURL) && !strings.Contains(err.Error(), "u:sesame") &&
 			!strings.Contains(err.Error(), "\n"), "%s: %v", url, err)
 	}

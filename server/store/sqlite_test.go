@@ -27,7 +27,7 @@ func openAt(t *testing.T, path string) *sqlite.Store {
 
 func openWith(t *testing.T, path string, how store.Opening) *sqlite.Store {
 	t.Helper()
-	opened := kit.Try(store.OpenWith(t.Context(), "sqlite:"+path, how)).Must(t)
+	opened := kit.Try(store.Open(t.Context(), "sqlite:"+path, how)).Must(t)
 	s := opened.(*sqlite.Store)
 	t.Cleanup(func() { _ = s.Close() }) // closed before by some
 	return s
@@ -79,14 +79,14 @@ func TestModes(t *testing.T) {
 
 func TestBadURLs(t *testing.T) {
 	for _, url := range []string{"", "sqlite", "sqlite:", "sqlite://", "mysql://x", "/var/lib/x.db"} {
-		kit.Err(t, url, store.ErrBadURL)(store.Open(t.Context(), url))
+		kit.Err(t, url, store.ErrBadURL)(store.Open(t.Context(), url, store.Opening{}))
 	}
 	dir := t.TempDir()
-	_, err := store.Open(t.Context(), "sqlite:"+dir)
+	_, err := store.Open(t.Context(), "sqlite:"+dir, store.Opening{})
 	kit.Check(t, err != nil, "a directory was opened")
 	junk := filepath.Join(dir, "junk")
 	kit.Must(t, os.WriteFile(junk, []byte("this is no database, but it is long enough to look at"), 0o600))
-	_, err = store.Open(t.Context(), "sqlite:"+junk)
+	_, err = store.Open(t.Context(), "sqlite:"+junk, store.Opening{})
 	kit.Check(t, err != nil, "a text file was opened")
 }
 
@@ -105,7 +105,7 @@ ALTER TABLE store_identity DROP COLUMN schema`: store.ErrOtherBuild,
 		before, err := os.ReadFile(path)
 		kit.Must(t, err)
 		for _, how := range []store.Opening{{}, {AsIs: true}} {
-			_, err = store.OpenWith(t.Context(), "sqlite:"+path, how)
+			_, err = store.Open(t.Context(), "sqlite:"+path, how)
 			kit.Check(t, errors.Is(err, want) && !strings.Contains(err.Error(), "\n"), "%s: opened %+v: %v", alter, how, err)
 		}
 		after, err := os.ReadFile(path)
@@ -133,7 +133,7 @@ func TestOpenAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			s, err := store.Open(t.Context(), "sqlite:"+path)
+			s, err := store.Open(t.Context(), "sqlite:"+path, store.Opening{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -204,12 +204,12 @@ func TestForgetOverwrites(t *testing.T) {
 func TestOpenAsIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "server.db")
 	kit.Must(t, openAt(t, path).Close())
-	same := kit.Try(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})).Must(t)
+	same := kit.Try(store.Open(t.Context(), "sqlite:"+path, store.Opening{AsIs: true})).Must(t)
 	kit.Must(t, same.Close())
 	db := kit.Try(sql.Open("sqlite", "file:"+path)).Must(t)
 	defer db.Close()
 	kit.Try(db.Exec(`DELETE FROM goose_db_version WHERE version_id = 1`)).Must(t)
-	kit.Err(t, "a store of the version before", store.ErrOutdated)(store.OpenWith(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
+	kit.Err(t, "a store of the version before", store.ErrOutdated)(store.Open(t.Context(), "sqlite:"+path, store.Opening{AsIs: true}))
 	var now int64
 	err := db.QueryRow(`SELECT max(version_id) FROM goose_db_version`).Scan(&now)
 	kit.Check(t, err == nil && now == 0, "its schema is of version %d, was 0 (%v)", now, err)

@@ -43,10 +43,7 @@ type Store interface {
 
 // Open opens the store named by url, sqlite:PATH or postgres://…, creates a SQLite file that is missing, and brings
 // the schema up to date. The caller closes it.
-func Open(ctx context.Context, url string) (Store, error) { return OpenWith(ctx, url, Opening{}) }
-
-// OpenWith is Open with options.
-func OpenWith(ctx context.Context, url string, how Opening) (Store, error) {
+func Open(ctx context.Context, url string, how Opening) (Store, error) {
 	if err := Check(url); err != nil {
 		return nil, err
 	}
@@ -57,7 +54,7 @@ func OpenWith(ctx context.Context, url string, how Opening) (Store, error) {
 	if how.Replica != "" {
 		return nil, fmt.Errorf("%w %q: a replica needs a store in PostgreSQL", ErrBadURL, url)
 	}
-	s, err := sqlite.OpenWith(ctx, strings.TrimPrefix(path, "//"), how)
+	s, err := sqlite.Open(ctx, strings.TrimPrefix(path, "//"), how)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +82,7 @@ func CheckBlocks(place string) error { return lines.CheckBlocks(place) }
 func onPostgres(scheme string) bool { return scheme == "postgres" || scheme == "postgresql" }
 
 func openPostgres(ctx context.Context, url string, how Opening) (Store, error) {
-	s, err := postgres.OpenWith(ctx, url, how)
+	s, err := postgres.Open(ctx, url, how)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/sqlite"
+	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/server/web"
 )
 
@@ -49,7 +50,7 @@ var today = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 // newSite serves a viewer after change has set its fields.
 func newSite(t testing.TB, change func(*web.Viewer)) *site {
 	t.Helper()
-	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	st := kit.Try(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	s := &site{store: st}
 	s.owner = s.addUser(t, "kim", server.Owner)
 	s.key = s.addKey(t, s.owner, "laptop")

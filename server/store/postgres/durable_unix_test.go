@@ -23,7 +23,7 @@ import (
 
 func openPg(t *testing.T, url string) *Store {
 	t.Helper()
-	s := kit.Try(OpenWith(t.Context(), url, sqlstore.Opening{})).Must(t)
+	s := kit.Try(Open(t.Context(), url, sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -124,7 +124,7 @@ func waitUntil(t *testing.T, what string, done func() bool) {
 func TestReplica(t *testing.T) {
 	one := pgtest.New(t, pgtest.Fast)
 	two := one.Standby(t, "two")
-	s := kit.Try(OpenWith(t.Context(), one.URL("postgres"), sqlstore.Opening{})).Must(t)
+	s := kit.Try(Open(t.Context(), one.URL("postgres"), sqlstore.Opening{})).Must(t)
 	r := kit.Try(WithReplica(t.Context(), s, two.URL("postgres"))).Must(t)
 	t.Cleanup(func() { _ = r.Close() })
 	const ann, ben = 5, 6

@@ -43,9 +43,9 @@ type Store struct {
 	notices *notices
 }
 
-// OpenWith opens the database that url names and brings its schema up to date; several processes may do so at once.
+// Open opens the database that url names and brings its schema up to date; several processes may do so at once.
 // Of several hosts it uses the one that accepts writes. An error that a person can fix is an *OpenError.
-func OpenWith(ctx context.Context, url string, how sqlstore.Opening) (*Store, error) {
+func Open(ctx context.Context, url string, how sqlstore.Opening) (*Store, error) {
 	w, err := wayOf(url)
 	if err != nil {
 		return nil, err

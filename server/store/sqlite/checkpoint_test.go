@@ -16,11 +16,12 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // TestLogIsBounded: while lines come in, what they wrote leaves the log, which is used again.
 func TestLogIsBounded(t *testing.T) {
-	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	defer func() { kit.Should(t, s.Close()) }()
 	const pages = 50
 	s.queue.Lead <- struct{}{}
@@ -172,7 +173,7 @@ func TestShortLogStays(t *testing.T) {
 
 // TestDurability pins what COMMIT promises; no test can pull the plug.
 func TestDurability(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})
 	kit.Must(t, err)
 	defer s.Close()
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "page_size": "8192"} {
@@ -202,7 +203,7 @@ func TestDurability(t *testing.T) {
 // TestPutGivenUp: a batch not yet taken by the writer is withdrawn; one that is being written is waited for, for its
 // bytes are in use.
 func TestPutGivenUp(t *testing.T) {
-	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan error)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // TestRemovedDatabase: nothing is acknowledged that goes into a file which nobody finds again, and no empty database
@@ -27,7 +28,7 @@ func TestRemovedDatabase(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "server.db")
-			s := kit.Try(Open(t.Context(), path)).Must(t)
+			s := kit.Try(Open(t.Context(), path, sqlstore.Opening{})).Must(t)
 			t.Cleanup(func() { _ = s.Close() })
 			s.read.SetMaxIdleConns(0) // each read opens a connection
 			put := func(index int64) error {

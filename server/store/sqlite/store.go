@@ -79,12 +79,7 @@ type Store struct {
 }
 
 // Open opens or creates the database at path: the file 0600, a directory that is missing 0700.
-func Open(ctx context.Context, path string) (*Store, error) {
-	return OpenWith(ctx, path, sqlstore.Opening{})
-}
-
-// OpenWith is Open with options.
-func OpenWith(ctx context.Context, path string, how sqlstore.Opening) (*Store, error) {
+func Open(ctx context.Context, path string, how sqlstore.Opening) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("resolve store path: %w", err)

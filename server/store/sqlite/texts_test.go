@@ -22,7 +22,7 @@ var everyone = server.Scope{All: true}
 // openTexts opens a new store that merges nothing by itself.
 func openTexts(t *testing.T) *Store {
 	t.Helper()
-	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	s.Index.Close()
 	return s
@@ -294,7 +294,7 @@ func walk(t *testing.T, x *search.Index) (found []string, cut, empty int) {
 // TestLiveSession: of a session whose lines are derived one by one few segments are left, without anybody asking for
 // that, and each line is found.
 func TestLiveSession(t *testing.T) {
-	s := kit.Try(Open(t.Context(), t.TempDir()+"/server.db")).Must(t)
+	s := kit.Try(Open(t.Context(), t.TempDir()+"/server.db", sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	const lines = 200
 	var texts []string
