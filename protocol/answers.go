@@ -47,3 +47,50 @@ type CopyRequest struct {
 	Epoch string `json:"epoch"` // of generation 0 of the copy
 	Lines int64  `json:"lines"`
 }
+
+// CommitShare counts the lines of a commit that a session wrote.
+type CommitShare struct {
+	Commit string    `json:"commit"` // its hash
+	At     time.Time `json:"at"`     // of the commit
+	Added  int64     `json:"added"`  // lines of the commit that are not blank
+	Lines  int64     `json:"lines"`  // of them, the session's
+}
+
+// SessionCopy is another transcript of a session, which has nothing that the session has not.
+type SessionCopy struct {
+	SessionID string `json:"session_id"`
+	Machine   string `json:"machine"`
+}
+
+// Facets count the found sessions of each project, kind of text and month, the most first; months from the newest on.
+type Facets struct {
+	Projects []Count `json:"projects"`
+	Kinds    []Count `json:"kinds"`
+	Months   []Count `json:"months"` // Value is 2026-11
+}
+
+// Count is a value that a query can be narrowed to, and how many of the found sessions have it.
+type Count struct {
+	Value string `json:"value"`
+	Count int64  `json:"count"`
+	Name  string `json:"-"` // of a project, on the server
+}
+
+// WriteLedger counts the writes of one machine that a server has accepted.
+type WriteLedger struct {
+	Store   string          `json:"store"` // id of the database
+	Count   int64           `json:"count"`
+	Token   string          `json:"token"`       // of the last write; "": the server draws none
+	Since   string          `json:"since_token"` // of the write with the count asked for; "": not known any more
+	Writer  string          `json:"writer"`      // incarnation of the last write; "" when none was named
+	Changed []ChangedStream `json:"changed"`     // after the requested count, at most MaxChanged
+}
+
+// ChangedStream is a transcript, and the count of the ledger at its last write.
+type ChangedStream struct {
+	SessionID string `json:"session_id"`
+	Count     int64  `json:"count"`
+}
+
+// MaxChanged is the largest number of changed transcripts in one answer.
+const MaxChanged = 1000

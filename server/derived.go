@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -239,12 +240,9 @@ const MaxCommits = 100
 // CommitShare is how much of a commit a session wrote. It is what that session and the commit tell: whatever other
 // sessions wrote of the same lines does not count, because not everybody who may read this one may read those.
 type CommitShare struct {
-	Owner  int64     `json:"-"`
-	Stream int64     `json:"-"`
-	Commit string    `json:"commit"` // its hash
-	At     time.Time `json:"at"`     // of the commit
-	Added  int64     `json:"added"`  // lines of the commit that are not blank
-	Lines  int64     `json:"lines"`  // of them, the session's
+	Owner  int64 `json:"-"`
+	Stream int64 `json:"-"`
+	protocol.CommitShare
 }
 
 // EditQuery chooses edits.

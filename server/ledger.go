@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // A ledger counts the writes that a store took from one machine of one user. Client and store both keep the count, so
@@ -35,21 +37,7 @@ type Ledgers interface {
 	StoreID() string
 	// Ledger returns the ledger of a user's machine, with the streams that changed after count since, in the order of
 	// their changes, at most limit. A machine that never wrote has a ledger of count 0.
-	Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (Ledger, error)
-}
-
-// Ledger is the writes of one user's machine.
-type Ledger struct {
-	Receipt
-	Writer  string // incarnation of the last write; "" when none was named
-	Since   string // token of the write with the count that was asked for; "" when it is not known any more
-	Changed []ChangedStream
-}
-
-// ChangedStream is a stream, and the count of the ledger at its last write.
-type ChangedStream struct {
-	SessionID string `json:"session_id"`
-	Count     int64  `json:"count"`
+	Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (protocol.WriteLedger, error)
 }
 
 // Why a store takes nothing from a writer until that has compared what both have.

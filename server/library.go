@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // Library finds sessions and what is derived from their lines. Safe for concurrent use. What a scope does not allow
@@ -84,15 +86,9 @@ type Found struct {
 type FoundSession struct {
 	Session
 	Summary Summary
-	Usage   []UsageRow // by model and Long
-	Agents  int64      // transcripts of its agents
-	Copies  []Copy     // that have nothing which this one has not
-}
-
-// Copy is another transcript of a session.
-type Copy struct {
-	SessionID string `json:"session_id"`
-	Machine   string `json:"machine"`
+	Usage   []UsageRow             // by model and Long
+	Agents  int64                  // transcripts of its agents
+	Copies  []protocol.SessionCopy // that have nothing which this one has not
 }
 
 // SessionQuery chooses sessions. The zero value of a field chooses all.
@@ -285,7 +281,7 @@ type Ranked struct {
 	Missing []string
 	Total   int64 // sessions on all pages; at least so many if More is set
 	Turns   int   // prompts with what follows them that were read; of too many those that match best, and More is set
-	Facets  Facets
+	Facets  protocol.Facets
 	Next    string // "" on the last page
 	// More says that the search ended early, for it was to become too much work: there may be further sessions. The next
 	// page goes on there, and may be empty.
@@ -300,19 +296,4 @@ type RankedSession struct {
 	// Gone is the session that a prompt history names and that is not stored, or the folder if it names none:
 	// FoundSession is the history then.
 	Gone string
-}
-
-// Facets are how many of the found sessions each project, kind of text and month has, the most first; months from the
-// newest on.
-type Facets struct {
-	Projects []Count `json:"projects"` // Value is Session.Repository, Name one of its names
-	Kinds    []Count `json:"kinds"`
-	Months   []Count `json:"months"` // Value is 2026-11
-}
-
-// Count is a value that a query can be narrowed to, and how many of the found sessions have it.
-type Count struct {
-	Value string `json:"value"`
-	Count int64  `json:"count"`
-	Name  string `json:"-"`
 }

@@ -16,14 +16,14 @@ import (
 
 // foundList is what `search --json` prints.
 type foundList struct {
-	SchemaVersion int            `json:"schema_version"`
-	Sessions      []foundSession `json:"sessions"`
-	Total         int64          `json:"total"` // at least so many if incomplete
-	Missing       []string       `json:"missing"`
-	Notes         []string       `json:"notes"`
-	Facets        *remote.Facets `json:"facets"`
-	More          bool           `json:"more"`
-	Incomplete    bool           `json:"incomplete"`
+	SchemaVersion int              `json:"schema_version"`
+	Sessions      []foundSession   `json:"sessions"`
+	Total         int64            `json:"total"` // at least so many if incomplete
+	Missing       []string         `json:"missing"`
+	Notes         []string         `json:"notes"`
+	Facets        *protocol.Facets `json:"facets"`
+	More          bool             `json:"more"`
+	Incomplete    bool             `json:"incomplete"`
 }
 
 // maxFound is how many sessions a server answers at most.

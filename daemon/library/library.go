@@ -15,6 +15,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/sys"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -185,7 +186,7 @@ func laterOf(a, b time.Time) time.Time {
 
 // names are those of a session's transcripts on this machine.
 func (l *Library) names(s *remote.Session) (names []string) {
-	for _, c := range append([]remote.SessionCopy{{SessionID: s.SessionID, Machine: s.Machine}}, s.Copies...) {
+	for _, c := range append([]protocol.SessionCopy{{SessionID: s.SessionID, Machine: s.Machine}}, s.Copies...) {
 		if c.Machine == l.Machine {
 			names = append(names, c.SessionID)
 		}

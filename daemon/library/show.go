@@ -10,6 +10,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -26,7 +27,7 @@ type Shown struct {
 	Generations []Generation `json:"generations"`           // on the server, the oldest first
 	Last        []Message    `json:"last"`                  // messages, the newest last
 	// Commits that `ccship why` was asked about, the newest first.
-	Commits []remote.Commit `json:"commits,omitempty"`
+	Commits []protocol.CommitShare `json:"commits,omitempty"`
 	// Retention is nil where no rule of the server is about the session.
 	Retention *remote.Retention `json:"retention,omitempty"`
 }

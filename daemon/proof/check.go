@@ -3,7 +3,6 @@ package proof
 import (
 	"context"
 
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -50,7 +49,7 @@ func (r *Reconciler) retryLeft(ctx context.Context, dest string) error {
 
 // judge returns the code with which a server whose ledger is at would refuse a write of an incarnation that knows
 // another ledger; "" if it would accept. Writes of this incarnation may be in flight.
-func judge(at *remote.Ledger, known *protocol.Ledger, writer string) string {
+func judge(at *protocol.WriteLedger, known *protocol.Ledger, writer string) string {
 	switch {
 	case known.Doubt:
 		return protocol.CodeStoreBehind

@@ -3,7 +3,6 @@ package proof
 import (
 	"testing"
 
-	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 )
@@ -40,7 +39,7 @@ func TestJudge(t *testing.T) {
 		{"a write that was long ago", known, "s", 99, "me", "", ""},
 	}
 	for _, test := range tests {
-		at := remote.Ledger{Store: test.store, Count: test.count, Writer: test.writer, Since: test.since}
+		at := protocol.WriteLedger{Store: test.store, Count: test.count, Writer: test.writer, Since: test.since}
 		kit.Equal(t, test.name, judge(&at, &test.known, "me"), test.want)
 	}
 }

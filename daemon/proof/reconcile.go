@@ -232,10 +232,10 @@ func (r *Reconciler) compareServer(ctx context.Context, dest string, why protoco
 
 // changedSince returns the sessions that may differ; nil: all. If an earlier run of this daemon wrote last, only the
 // changes of its last requests are unknown.
-func changedSince(at *remote.Ledger, known *protocol.Ledger) map[string]bool {
+func changedSince(at *protocol.WriteLedger, known *protocol.Ledger) map[string]bool {
 	if judge(at, known, at.Writer) == protocol.CodeStoreBehind || at.Store != known.Store || at.Writer == "" ||
 		at.Writer != known.Writer || at.Count < known.Count ||
-		len(at.Changed) >= remote.MaxChanged {
+		len(at.Changed) >= protocol.MaxChanged {
 		return nil
 	}
 	only := map[string]bool{}
@@ -246,7 +246,7 @@ func changedSince(at *remote.Ledger, known *protocol.Ledger) map[string]bool {
 }
 
 // settled returns the ledger to continue with: the one from the beginning, or the one after the copies.
-func (r *Reconciler) settled(ctx context.Context, at remote.Ledger, c *comparison) (remote.Ledger, error) {
+func (r *Reconciler) settled(ctx context.Context, at protocol.WriteLedger, c *comparison) (protocol.WriteLedger, error) {
 	if c.copied == 0 {
 		return at, nil
 	}
@@ -286,7 +286,7 @@ func (r *Reconciler) leave(dest, was, now string) {
 }
 
 // oneStore returns an error while two databases answer in turn. at becomes the ledger of the remaining one.
-func (r *Reconciler) oneStore(ctx context.Context, dest string, at *remote.Ledger, known protocol.Ledger) error {
+func (r *Reconciler) oneStore(ctx context.Context, dest string, at *protocol.WriteLedger, known protocol.Ledger) error {
 	when, before := r.left[dest][at.Store]
 	if !before || time.Since(when) > memoryOf {
 		return nil

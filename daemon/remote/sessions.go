@@ -17,43 +17,29 @@ const maxPage = 1000
 
 // Session is a transcript on the server, with its derived summary.
 type Session struct {
-	SessionID   string        `json:"session_id"`
-	User        string        `json:"user"`
-	Machine     string        `json:"machine"`
-	Host        string        `json:"host"`
-	Project     string        `json:"project"`
-	Cwd         string        `json:"cwd"`
-	Path        string        `json:"path"` // below the projects folder
-	Parent      string        `json:"parent_session_id"`
-	Epoch       string        `json:"epoch"`
-	Epochs      int           `json:"epochs"`
-	Generation  int64         `json:"generation"`
-	Lines       int64         `json:"lines"`
-	Bytes       int64         `json:"bytes"`
-	Last        time.Time     `json:"last_active"`
-	Agents      int           `json:"agents"`
-	Copies      []SessionCopy `json:"copies"` // in lists only
-	Summary     Summary       `json:"summary"`
-	Usage       []Usage       `json:"usage"`
-	Cost        *float64      `json:"cost_usd"`    // nil: no price is known
-	ForkedFrom  string        `json:"forked_from"` // session; not in lists
-	Retention   Retention     `json:"retention"`   // not in lists
-	Generations []Past        `json:"generations"` // of one epoch; not in lists
-	Commits     []Commit      `json:"commits"`     // not in lists
-}
-
-// Commit is how much of a commit a session wrote, as the server was asked.
-type Commit struct {
-	Commit string    `json:"commit"`
-	At     time.Time `json:"at"`
-	Added  int64     `json:"added"`
-	Lines  int64     `json:"lines"`
-}
-
-// SessionCopy is another transcript of a session, which has nothing that the session has not.
-type SessionCopy struct {
-	SessionID string `json:"session_id"`
-	Machine   string `json:"machine"`
+	SessionID   string                 `json:"session_id"`
+	User        string                 `json:"user"`
+	Machine     string                 `json:"machine"`
+	Host        string                 `json:"host"`
+	Project     string                 `json:"project"`
+	Cwd         string                 `json:"cwd"`
+	Path        string                 `json:"path"` // below the projects folder
+	Parent      string                 `json:"parent_session_id"`
+	Epoch       string                 `json:"epoch"`
+	Epochs      int                    `json:"epochs"`
+	Generation  int64                  `json:"generation"`
+	Lines       int64                  `json:"lines"`
+	Bytes       int64                  `json:"bytes"`
+	Last        time.Time              `json:"last_active"`
+	Agents      int                    `json:"agents"`
+	Copies      []protocol.SessionCopy `json:"copies"` // in lists only
+	Summary     Summary                `json:"summary"`
+	Usage       []Usage                `json:"usage"`
+	Cost        *float64               `json:"cost_usd"`    // nil: no price is known
+	ForkedFrom  string                 `json:"forked_from"` // session; not in lists
+	Retention   Retention              `json:"retention"`   // not in lists
+	Generations []Past                 `json:"generations"` // of one epoch; not in lists
+	Commits     []protocol.CommitShare `json:"commits"`     // not in lists
 }
 
 // Retention is what the server's policy did to a session, and what it will do.
@@ -211,13 +197,13 @@ func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Ent
 
 // Ranked is a page of sessions that a search found, the best first.
 type Ranked struct {
-	Sessions []RankedSession `json:"sessions"`
-	Total    int64           `json:"total"`
-	Missing  []string        `json:"missing"` // words that the best lacks, when no session has all
-	Notes    []string        `json:"notes"`   // what of the query was not understood
-	Facets   *Facets         `json:"facets"`
-	Next     *string         `json:"next"`       // nil on the last page
-	More     bool            `json:"incomplete"` // it was to become too much work: there may be further sessions
+	Sessions []RankedSession  `json:"sessions"`
+	Total    int64            `json:"total"`
+	Missing  []string         `json:"missing"` // words that the best lacks, when no session has all
+	Notes    []string         `json:"notes"`   // what of the query was not understood
+	Facets   *protocol.Facets `json:"facets"`
+	Next     *string          `json:"next"`       // nil on the last page
+	More     bool             `json:"incomplete"` // it was to become too much work: there may be further sessions
 }
 
 // RankedSession is a session that a search found, and the best of its lines.
@@ -229,19 +215,6 @@ type RankedSession struct {
 	Gone    *string        `json:"gone_session_id"` // not stored; a folder where the prompt history names no session
 	Missing []string       `json:"missing"`         // words that it lacks
 	Hits    []protocol.Hit `json:"hits"`
-}
-
-// Facets are how many of the found sessions each value has.
-type Facets struct {
-	Projects []Count `json:"projects"`
-	Kinds    []Count `json:"kinds"`
-	Months   []Count `json:"months"`
-}
-
-// Count is a value, and how many sessions have it.
-type Count struct {
-	Value string `json:"value"`
-	Count int64  `json:"count"`
 }
 
 // Find is what to search for.

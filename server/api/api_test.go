@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
 )
@@ -193,7 +194,7 @@ func TestSearchCall(t *testing.T) {
 			}
 		}
 		Total  int
-		Facets struct{ Kinds []server.Count }
+		Facets struct{ Kinds []protocol.Count }
 	}
 	r.getJSON("/api/search?q=elephant", &a)
 	kit.Require(t, len(a.Sessions) != 0 && len(a.Sessions[0].Hits) != 0, "nothing was found")

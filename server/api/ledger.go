@@ -15,11 +15,7 @@ import (
 	"github.com/ccship/ccship/server/wire"
 )
 
-const (
-	maxToken = 64 // bytes of an incarnation, or of a store's id
-	// maxChanged is how many streams a page of a ledger lists at most.
-	maxChanged = 1000
-)
+const maxToken = 64 // bytes of an incarnation, or of a store's id
 
 // writerOf reads who sends a write request. Clients that keep no ledger send no header.
 func writerOf(r *http.Request) (server.Writer, error) {
@@ -103,22 +99,17 @@ func (s *Server) ledger(r *http.Request, who server.Key) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := numberOf(q, "limit", maxChanged)
+	limit, err := numberOf(q, "limit", protocol.MaxChanged)
 	if err != nil || limit < 1 {
 		return nil, wire.BadRequest("bad_query", "limit is not a number from 1")
 	}
-	l, err := s.store.writes.Ledger(r.Context(), who.User.ID, q.Get("machine"), since, int(min(limit, maxChanged)))
+	l, err := s.store.writes.Ledger(r.Context(), who.User.ID, q.Get("machine"), since,
+		int(min(limit, protocol.MaxChanged)))
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		Store   string                 `json:"store"`
-		Count   int64                  `json:"count"`
-		Token   string                 `json:"token"`
-		Since   string                 `json:"since_token"`
-		Writer  string                 `json:"writer"`
-		Changed []server.ChangedStream `json:"changed"`
-	}{l.Store, l.Count, l.Token, l.Since, l.Writer, orEmpty(l.Changed)}, nil
+	l.Changed = orEmpty(l.Changed)
+	return l, nil
 }
 
 // copyLines is POST /api/sessions/{id}/copy: it copies the first lines of the caller's own transcript of one machine to

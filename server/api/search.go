@@ -23,13 +23,13 @@ type rankedAnswer struct {
 
 // searchAnswer is one page of sessions, the best first.
 type searchAnswer struct {
-	Sessions []rankedAnswer `json:"sessions"`
-	Total    int64          `json:"total"`
-	Missing  []string       `json:"missing"` // words that the best session lacks, when no session has all
-	Notes    []string       `json:"notes"`   // what of the query was not understood
-	Facets   *server.Facets `json:"facets"`  // null unless asked for
-	Next     *string        `json:"next"`    // null on the last page
-	More     bool           `json:"incomplete"`
+	Sessions []rankedAnswer   `json:"sessions"`
+	Total    int64            `json:"total"`
+	Missing  []string         `json:"missing"` // words that the best session lacks, when no session has all
+	Notes    []string         `json:"notes"`   // what of the query was not understood
+	Facets   *protocol.Facets `json:"facets"`  // null unless asked for
+	Next     *string          `json:"next"`    // null on the last page
+	More     bool             `json:"incomplete"`
 }
 
 const (
@@ -72,7 +72,7 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 		out.Sessions = append(out.Sessions, s.rankedAnswer(r, &found.List[i], names))
 	}
 	if x := found.Facets; a.Facets {
-		out.Facets = &server.Facets{Projects: orEmpty(projects.Counts(x.Projects)), Kinds: orEmpty(x.Kinds),
+		out.Facets = &protocol.Facets{Projects: orEmpty(projects.Counts(x.Projects)), Kinds: orEmpty(x.Kinds),
 			Months: orEmpty(x.Months)}
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/recall"
@@ -69,8 +70,8 @@ func (s *Server) sessions(r *http.Request, who server.Key) (any, error) {
 	}
 	type listed struct {
 		foundAnswer
-		Agents int64         `json:"agents"` // transcripts of its agents
-		Copies []server.Copy `json:"copies,omitempty"`
+		Agents int64                  `json:"agents"` // transcripts of its agents
+		Copies []protocol.SessionCopy `json:"copies,omitempty"`
 	}
 	a := struct {
 		Sessions []listed `json:"sessions"`

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
@@ -114,17 +115,17 @@ func (p *Projects) Ask(a server.RankQuery) server.RankQuery {
 }
 
 // Counts returns how many sessions each of some projects has, by their names.
-func (p *Projects) Counts(list []server.Count) (out []server.Count) {
+func (p *Projects) Counts(list []protocol.Count) (out []protocol.Count) {
 	for _, c := range list {
 		name := cmp.Or(p.Name(c.Value), ProjectName(c.Name, "", c.Value))
-		i := slices.IndexFunc(out, func(o server.Count) bool { return o.Value == name })
+		i := slices.IndexFunc(out, func(o protocol.Count) bool { return o.Value == name })
 		if i < 0 {
 			i = len(out)
-			out = append(out, server.Count{Value: name})
+			out = append(out, protocol.Count{Value: name})
 		}
 		out[i].Count += c.Count
 	}
-	slices.SortStableFunc(out, func(a, b server.Count) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(out, func(a, b protocol.Count) int { return cmp.Compare(b.Count, a.Count) })
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
@@ -323,8 +324,8 @@ func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, le
 				continue // only its agents are stored
 			}
 		}
-		out = append(out, server.CommitShare{Owner: x.Owner, Stream: stream, Commit: c.Name, At: c.At,
-			Added: int64(d.Added), Lines: int64(lines)})
+		out = append(out, server.CommitShare{Owner: x.Owner, Stream: stream, CommitShare: protocol.CommitShare{
+			Commit: c.Name, At: c.At, Added: int64(d.Added), Lines: int64(lines)}})
 	}
 	return out, nil
 }

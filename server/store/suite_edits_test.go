@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -144,7 +145,7 @@ func (s suite) editsGone(t *testing.T) {
 
 func keepCommit(t *testing.T, st full, x server.Session, commit string, at time.Time, lines int64) {
 	t.Helper()
-	share := server.CommitShare{Owner: x.Owner, Stream: x.ID, Commit: commit, At: at, Added: 9, Lines: lines}
+	share := server.CommitShare{Owner: x.Owner, Stream: x.ID, CommitShare: protocol.CommitShare{Commit: commit, At: at, Added: 9, Lines: lines}}
 	kit.Must(t, st.KeepCommits(t.Context(), []server.CommitShare{share}))
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
 
@@ -186,9 +187,9 @@ func (v *Viewer) foundSession(x server.RankedSession, names map[int64]string) fo
 }
 
 // facets are what a query can be narrowed to.
-func facets(base, text string, q server.Query, f server.Facets) (out []facet) {
+func facets(base, text string, q server.Query, f protocol.Facets) (out []facet) {
 	link := func(text string) string { return base + page.Address("/search", url.Values{"q": {text}}) }
-	add := func(title, name string, values []server.Count, label func(string) string) {
+	add := func(title, name string, values []protocol.Count, label func(string) string) {
 		x := facet{Name: title}
 		for _, c := range values {
 			on := slices.ContainsFunc(q.Only[name], func(v string) bool { return strings.EqualFold(v, c.Value) })
@@ -224,9 +225,9 @@ func facets(base, text string, q server.Query, f server.Facets) (out []facet) {
 	if len(months.Values) > 0 {
 		out = append(out, months)
 	}
-	var states []server.Count
+	var states []protocol.Count
 	for _, s := range server.SessionStates() {
-		states = append(states, server.Count{Value: s})
+		states = append(states, protocol.Count{Value: s})
 	}
 	add("Only", "is", states, stateName)
 	return out

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/web/page"
@@ -70,8 +71,8 @@ func (v *Viewer) fileTurns(w http.ResponseWriter, r *http.Request, who server.Lo
 
 // commitRow is a commit that a session made, or that a user asked about.
 type commitRow struct {
-	server.CommitShare        // Added is 0: nobody asked
-	URL                string // of the line where the session made it; "" elsewhere
+	protocol.CommitShare        // Added is 0: nobody asked
+	URL                  string // of the line where the session made it; "" elsewhere
 }
 
 // commitsOf lists the commits of a session, the newest first.
@@ -81,7 +82,7 @@ func (v *Viewer) commitsOf(ctx context.Context, scope server.Scope, x server.Ses
 		return nil, err
 	}
 	for _, c := range shares {
-		rows = append(rows, commitRow{CommitShare: c})
+		rows = append(rows, commitRow{CommitShare: c.CommitShare})
 	}
 	made, err := v.store.Moments(ctx, server.MomentQuery{Owner: x.Owner, Stream: x.ID, Backwards: true,
 		Limit: server.MaxCommits, Kinds: []string{string(session.TimelineCommit)}})
@@ -95,7 +96,7 @@ func (v *Viewer) commitsOf(ctx context.Context, scope server.Scope, x server.Ses
 		}
 		at := slices.IndexFunc(rows, func(r commitRow) bool { return strings.HasPrefix(r.Commit, m.Text) })
 		if at < 0 {
-			at, rows = len(rows), append(rows, commitRow{CommitShare: server.CommitShare{Commit: m.Text, At: m.At}})
+			at, rows = len(rows), append(rows, commitRow{CommitShare: protocol.CommitShare{Commit: m.Text, At: m.At}})
 		}
 		rows[at].URL = v.lineURL(x, stored.Line)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/provenance"
 )
@@ -37,15 +38,15 @@ func TestSessionCommits(t *testing.T) {
 	mustLack(t, s.get(t, sessionPath(tourID, "")), `id="commits"`)
 	at := kit.Try(s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: tourID})).Must(t)
 	name := strings.Repeat("c0ffee12", 5)
-	kit.Must(t, s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, Commit: name,
-		At: today.Add(-time.Hour), Added: 71, Lines: 64}}))
+	kit.Must(t, s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: at.Owner, Stream: at.Stream, CommitShare: protocol.CommitShare{Commit: name,
+		At: today.Add(-time.Hour), Added: 71, Lines: 64}}}))
 	mustHave(t, s.get(t, sessionPath(tourID, "")), `id="commits"`, `<code title="`+name+`">c0ffee12c0f…</code>`, "64 of 71 lines")
 	mustLack(t, s.get(t, sessionPath("other", "")), `id="commits"`)
 	const commit = `{"type":"user","uuid":"%s","timestamp":"2026-11-23T09:0%d:00Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"%s","content":"ok"}]},"toolUseResult":{"gitOperation":{"commit":{"sha":"%s","kind":"committed"}}}}`
 	s.put(t, head("made"), fmt.Sprintf(commit, "a", 1, "a", "c0ffee12"), fmt.Sprintf(commit, "b", 2, "b", "<beef>"))
 	made := kit.Try(s.store.Resolve(t.Context(), server.Scope{All: true}, server.Ref{SessionID: "made"})).Must(t)
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="c0ffee12">c0ffee12</code></a><small><time`, "&lt;beef&gt;", `href="/sessions/made/L/0"`)
-	kit.Must(t, s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: made.Owner, Stream: made.Stream, Commit: name, At: today, Added: 71, Lines: 7}}))
+	kit.Must(t, s.store.KeepCommits(t.Context(), []server.CommitShare{{Owner: made.Owner, Stream: made.Stream, CommitShare: protocol.CommitShare{Commit: name, At: today, Added: 71, Lines: 7}}}))
 	mustHave(t, s.get(t, sessionPath("made", "")), `<h2>Commits <small>2</small></h2>`, `<code title="`+name+`">c0ffee12c0f…</code></a><small>7 of 71 lines`)
 	link := s.get(t, s.share(t, tourID))
 	mustHave(t, link, "Outline")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -327,7 +328,7 @@ func (r *ranking) told(owner, at int64) bool {
 const sameTyping = 5 * time.Second
 
 // facets counts what the found sessions have.
-func (r *ranking) facets(list []*group) (f server.Facets) {
+func (r *ranking) facets(list []*group) (f protocol.Facets) {
 	kinds, months, projects := map[string]int64{}, map[string]int64{}, map[string]int64{}
 	names := map[string]string{}
 	zone := time.FixedZone("", int(r.ask.Zone/time.Second))
@@ -345,11 +346,11 @@ func (r *ranking) facets(list []*group) (f server.Facets) {
 			months[time.UnixMicro(g.time).In(zone).Format("2006-01")]++
 		}
 	}
-	most := func(a, b server.Count) int {
+	most := func(a, b protocol.Count) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
 	}
 	f.Projects, f.Kinds, f.Months = counts(projects, most), counts(kinds, most),
-		counts(months, func(a, b server.Count) int { return cmp.Compare(b.Value, a.Value) })
+		counts(months, func(a, b protocol.Count) int { return cmp.Compare(b.Value, a.Value) })
 	for i := range f.Projects {
 		f.Projects[i].Name = names[f.Projects[i].Value]
 	}
@@ -359,9 +360,9 @@ func (r *ranking) facets(list []*group) (f server.Facets) {
 // mostValues is how many values of a facet are answered.
 const mostValues = 50
 
-func counts(of map[string]int64, order func(a, b server.Count) int) (out []server.Count) {
+func counts(of map[string]int64, order func(a, b protocol.Count) int) (out []protocol.Count) {
 	for v, n := range of {
-		out = append(out, server.Count{Value: v, Count: n})
+		out = append(out, protocol.Count{Value: v, Count: n})
 	}
 	slices.SortFunc(out, order)
 	return out[:min(len(out), mostValues)]

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 )
 
@@ -257,7 +258,7 @@ FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id `+withCopie
 WHERE s.id IN (`+Marks(len(ids))+`) ORDER BY c.id`, ids,
 		func(row Scanner) error {
 			var id int64
-			var c server.Copy
+			var c protocol.SessionCopy
 			err := row.Scan(&id, &c.SessionID, &c.Machine)
 			at[id].Copies = append(at[id].Copies, c)
 			return err

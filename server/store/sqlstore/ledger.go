@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 )
 
@@ -216,16 +217,17 @@ ON CONFLICT (owner, machine_key, writer) DO UPDATE SET count = excluded.count`,
 
 // Ledger implements server.Ledgers.
 func (l *Ledgers) Ledger(ctx context.Context, owner int64, machine string, since int64,
-	limit int) (server.Ledger, error) {
+	limit int) (protocol.WriteLedger, error) {
 	d := l.ledgerReader
 	tx := l.tx(d, owner, &server.Head{Machine: machine})
 	if err := tx.load(ctx, d); err != nil {
-		return server.Ledger{}, err
+		return protocol.WriteLedger{}, err
 	}
-	out := server.Ledger{Receipt: tx.at, Writer: tx.last, Since: tx.token(since)}
+	out := protocol.WriteLedger{Store: tx.at.Store, Count: tx.at.Count, Token: tx.at.Token, Writer: tx.last,
+		Since: tx.token(since)}
 	err := d.Query(ctx, `SELECT session_id, changed FROM streams WHERE owner = ? AND machine_key = ? AND changed > ?
 ORDER BY changed, id LIMIT ?`, []any{owner, Key(machine), since, limit}, func(row Scanner) error {
-		var c server.ChangedStream
+		var c protocol.ChangedStream
 		err := row.Scan(&c.SessionID, &c.Count)
 		out.Changed = append(out.Changed, c)
 		return err
