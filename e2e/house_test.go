@@ -62,7 +62,7 @@ internal/sys:
 outbox: protocol
 packaging:
 packaging/release:
-protocol: internal/sys
+protocol: internal/sys transcript/redact
 server: transcript/provenance protocol
 server/api: server server/audit server/auth server/derive server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
 server/audit: server transcript transcript/redact protocol
@@ -72,9 +72,9 @@ server/extract: server transcript
 server/limit: server/wire server
 server/recall: server transcript transcript/session server/derive transcript/provenance protocol
 server/store: server server/store/lines server/store/postgres server/store/sqlite server/store/sqlstore
-server/store/lines: internal/sys server server/store/sqlstore transcript transcript/redact
+server/store/lines: internal/sys server server/store/sqlstore transcript transcript/redact protocol
 server/store/pgtest: e2e/kit
-server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript
+server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript protocol
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript protocol
 server/store/sqlite: internal/sys server server/store/lines server/store/sqlstore server/store/search transcript
 server/store/sqlstore: server transcript transcript/provenance protocol

@@ -3,11 +3,13 @@ package proof
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/protocol"
 )
 
 // checkpoints masks the texts of the transcript's checkpoints.
@@ -28,7 +30,7 @@ func (p *pass) checkpoints(ctx context.Context) error {
 				continue
 			}
 			any = true
-			p.batch.Checkpoints = append(p.batch.Checkpoints, remote.CheckpointMask{ID: c.ID, SHA256: sum, Tokens: tokens})
+			p.batch.Checkpoints = append(p.batch.Checkpoints, protocol.CheckpointMask{ID: c.ID, SHA256: sum, Tokens: tokens})
 			if err := p.added(ctx, len(text)); err != nil {
 				return err
 			}
@@ -99,10 +101,10 @@ func (p *pass) file(ctx context.Context, name, sum string, content []byte) error
 	if err != nil || !changed {
 		return err
 	}
-	if was != sum {
+	if hex.EncodeToString(was[:]) != sum {
 		return fmt.Errorf("the server sent a file with another sha256 than %s", sum)
 	}
 	p.found.Files++
-	p.batch.Files = append(p.batch.Files, remote.FileMask{SHA256: sum, Tokens: tokens})
+	p.batch.Files = append(p.batch.Files, protocol.FileMask{SHA256: was, Tokens: tokens})
 	return p.added(ctx, len(content))
 }

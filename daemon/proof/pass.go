@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -25,13 +24,13 @@ type pass struct {
 	ref    remote.Ref
 	dry    bool
 
-	batch remote.Masking
+	batch protocol.MaskRequest
 	size  int // of the batch's texts
-	found remote.Masked
+	found protocol.Masked
 }
 
 // run masks everything of the transcript, and returns how much there was to mask.
-func (p *pass) run(ctx context.Context) (remote.Masked, error) {
+func (p *pass) run(ctx context.Context) (protocol.Masked, error) {
 	for _, part := range []func(context.Context) error{p.lines, p.checkpoints, p.files} {
 		if err := part(ctx); err != nil {
 			return p.found, err
@@ -41,16 +40,12 @@ func (p *pass) run(ctx context.Context) (remote.Masked, error) {
 }
 
 // change returns a text with its tokens; false when there is nothing to mask.
-func change(text, masked []byte) (sum string, list []remote.MaskToken, changed bool, err error) {
+func change(text, masked []byte) (sum protocol.Hash, tokens []redact.Token, changed bool, err error) {
 	tokens, only := redact.Changes(text, masked)
 	if !only {
-		return "", nil, false, errors.New("a secret is masked by what is no token")
+		return sum, nil, false, errors.New("a secret is masked by what is no token")
 	}
-	for _, t := range tokens {
-		list = append(list, remote.MaskToken(t))
-	}
-	h := sha256.Sum256(text)
-	return hex.EncodeToString(h[:]), list, len(list) > 0, nil
+	return sha256.Sum256(text), tokens, len(tokens) > 0, nil
 }
 
 // added notes that a text of a size joined the batch.
@@ -64,7 +59,7 @@ func (p *pass) added(ctx context.Context, size int) error {
 // flush sends the batch.
 func (p *pass) flush(ctx context.Context) error {
 	b := p.batch
-	p.batch, p.size = remote.Masking{Epoch: b.Epoch}, 0
+	p.batch, p.size = protocol.MaskRequest{Epoch: b.Epoch}, 0
 	if p.dry || len(b.Lines)+len(b.Checkpoints)+len(b.Files) == 0 {
 		return nil
 	}
@@ -140,6 +135,6 @@ func (p *pass) line(ctx context.Context, generation, index int64, raw []byte) er
 	}
 	p.found.Lines++
 	p.batch.Lines = append(p.batch.Lines,
-		remote.LineMask{Generation: generation, Line: index, SHA256: sum, Tokens: tokens})
+		protocol.LineMask{Generation: generation, Line: index, SHA256: sum, Tokens: tokens})
 	return p.added(ctx, len(raw))
 }

@@ -246,7 +246,8 @@ func changedSince(at *protocol.WriteLedger, known *protocol.Ledger) map[string]b
 }
 
 // settled returns the ledger to continue with: the one from the beginning, or the one after the copies.
-func (r *Reconciler) settled(ctx context.Context, at protocol.WriteLedger, c *comparison) (protocol.WriteLedger, error) {
+func (r *Reconciler) settled(ctx context.Context, at protocol.WriteLedger,
+	c *comparison) (protocol.WriteLedger, error) {
 	if c.copied == 0 {
 		return at, nil
 	}

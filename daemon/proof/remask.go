@@ -68,7 +68,7 @@ func (r *Remasker) Run(ctx context.Context, dests []string, offset int,
 		sum.Lines += done.Lines
 		sum.Checkpoints += done.Checkpoints
 		sum.Files += done.Files
-		if done != (remote.Masked{}) {
+		if done.Any() {
 			sum.Transcripts++
 		}
 	}

@@ -7,53 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/ccship/ccship/protocol"
 )
 
-// MaskToken is masked text, and the offset of its first byte.
-type MaskToken struct {
-	Start int    `json:"start"`
-	Text  string `json:"text"`
-}
-
-// LineMask is the tokens of a stored line. SHA256 is of its bytes on the server, in lower-case hex, as of all masks.
-type LineMask struct {
-	Generation int64       `json:"generation"`
-	Line       int64       `json:"line"`
-	SHA256     string      `json:"sha256"`
-	Tokens     []MaskToken `json:"tokens"`
-}
-
-// CheckpointMask is the tokens of one text of a checkpoint.
-type CheckpointMask struct {
-	ID     string      `json:"id"`
-	SHA256 string      `json:"sha256"`
-	Tokens []MaskToken `json:"tokens"`
-}
-
-// FileMask is the tokens of a file.
-type FileMask struct {
-	SHA256 string      `json:"sha256"`
-	Tokens []MaskToken `json:"tokens"`
-}
-
-// Masking is what the server is to mask in one transcript of the caller's own.
-type Masking struct {
-	Machine     string           `json:"machine"`
-	Epoch       string           `json:"epoch,omitempty"` // of the lines
-	Lines       []LineMask       `json:"lines,omitempty"`
-	Checkpoints []CheckpointMask `json:"checkpoints,omitempty"`
-	Files       []FileMask       `json:"files,omitempty"`
-}
-
-// Masked counts what the server masked.
-type Masked struct {
-	Lines       int64 `json:"lines"`
-	Checkpoints int64 `json:"checkpoints"`
-	Files       int64 `json:"files"`
-}
-
 // Mask has secrets masked in a transcript. What is not stored with the expected bytes stays as it is.
-func (c *Client) Mask(ctx context.Context, session string, m *Masking) (done Masked, err error) {
+func (c *Client) Mask(ctx context.Context, session string, m *protocol.MaskRequest) (done protocol.Masked, err error) {
 	return done, c.document(ctx, http.MethodPost, Ref{Session: session}.path("mask"), nil, m, &done)
 }
 

@@ -8,16 +8,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/wire"
 )
-
-// maskRequest names secrets of one stream, and the tokens that replace them.
-type maskRequest struct {
-	Machine string `json:"machine"`
-	Epoch   string `json:"epoch"` // of the lines
-	server.Masking
-}
 
 // mask is POST /api/sessions/{id}/mask: secrets in the caller's own transcript of one machine get tokens, in the lines
 // of an epoch, in checkpoints and in files. Nothing else can change, and nobody else may do it, not even an owner.
@@ -30,7 +24,7 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 	if err := wire.CheckParts(body.Bytes()); err != nil {
 		return err
 	}
-	var q maskRequest
+	var q protocol.MaskRequest
 	if err := json.Unmarshal(body.Bytes(), &q); err != nil {
 		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))
 	}
@@ -42,7 +36,6 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 	if err != nil {
 		return err
 	}
-	q.Stream, q.By, q.At = at.Stream, who.User.ID, time.Now()
 	if len(q.Lines) > 0 {
 		find := server.Ref{Stream: at.Stream, Epoch: q.Epoch}
 		err := s.view(r, who, find, func(_ context.Context, snap server.Snapshot) error {
@@ -59,7 +52,8 @@ func (s *Server) mask(w http.ResponseWriter, r *http.Request, who server.Key) er
 			return err
 		}
 	}
-	done, err := s.store.masks.Mask(r.Context(), &q.Masking)
+	done, err := s.store.masks.Mask(r.Context(), &server.Masking{Stream: at.Stream, By: who.User.ID, At: time.Now(),
+		Lines: q.Lines, Checkpoints: q.Checkpoints, Files: q.Files})
 	if errors.Is(err, server.ErrNoToken) {
 		return wire.Refuse(http.StatusUnprocessableEntity, "no_token", err.Error())
 	}
@@ -78,7 +72,7 @@ type maskingAnswer struct {
 	server.MaskedSession
 	User string `json:"user"`
 	By   string `json:"by"` // "": the server
-	server.Masked
+	protocol.Masked
 }
 
 // maskings is GET /api/maskings: what was masked after it was stored, latest first.

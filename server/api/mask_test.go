@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 const (
@@ -99,8 +101,8 @@ func TestMaskedByServer(t *testing.T) {
 	snap := kit.Try(r.store.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
 	m := &server.Masking{Stream: snap.Session().ID, At: time.Now()}
 	for line := range int64(2) {
-		m.Lines = append(m.Lines, server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line + 1, SHA256: sha256.Sum256([]byte(clear)),
-			Tokens: []server.Token{{Start: strings.Index(clear, secret), Text: token}}})
+		m.Lines = append(m.Lines, protocol.LineMask{Epoch: snap.Epochs()[0].ID, Line: line + 1, SHA256: sha256.Sum256([]byte(clear)),
+			Tokens: []redact.Token{{Start: strings.Index(clear, secret), Text: token}}})
 	}
 	kit.Must(t, snap.Close())
 	done, err := r.store.Mask(t.Context(), m)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/transcript/redact"
@@ -81,7 +82,7 @@ func (m *masking) epoch(ctx context.Context, snap server.Snapshot) error {
 	}
 	for _, g := range snap.Generations() {
 		all := server.Span{Generation: g.Number, From: 0, To: max(g.EndLine, g.RewoundTo)}
-		at := server.LineMask{Epoch: id, Generation: g.Number}
+		at := protocol.LineMask{Epoch: id, Generation: g.Number}
 		err := everyLine(ctx, snap, all, func(l server.Line, _ bool) error { return m.line(ctx, l, at) })
 		if err != nil {
 			return err
@@ -91,7 +92,7 @@ func (m *masking) epoch(ctx context.Context, snap server.Snapshot) error {
 }
 
 // line finds the secrets of a line.
-func (m *masking) line(ctx context.Context, l server.Line, at server.LineMask) error {
+func (m *masking) line(ctx context.Context, l server.Line, at protocol.LineMask) error {
 	m.read.Lines++
 	m.read.Bytes += int64(len(l.Raw)) + 1
 	if l.Kind == server.Oversize {
@@ -101,17 +102,14 @@ func (m *masking) line(ctx context.Context, l server.Line, at server.LineMask) e
 	if len(ranges) == 0 {
 		return nil
 	}
-	list, only := redact.Changes(l.Raw, masked)
+	tokens, only := redact.Changes(l.Raw, masked)
 	if !only {
 		return fmt.Errorf("line %d is masked by what is no token", l.Index)
 	}
 	m.inStream = true
 	m.found.Lines++
 	m.found.Secrets += int64(len(ranges))
-	at.Line, at.SHA256 = l.Index, sha256.Sum256(l.Raw)
-	for _, t := range list {
-		at.Tokens = append(at.Tokens, server.Token(t))
-	}
+	at.Line, at.SHA256, at.Tokens = l.Index, sha256.Sum256(l.Raw), tokens
 	m.batch.Lines = append(m.batch.Lines, at)
 	if m.bytes += len(l.Raw); len(m.batch.Lines) < batchLines && m.bytes < batchBytes {
 		return nil

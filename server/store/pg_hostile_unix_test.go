@@ -15,8 +15,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/pgtest"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // TestPostgresNames: names that a text column or an index does not take are kept apart all the same, and lines with
@@ -188,14 +190,14 @@ func TestPostgresMasked(t *testing.T) {
 	found := dumped(t, url, needle)
 	kit.Require(t, len(found) >= 8, "only %q hold it", found)
 	snap := openSession(t, st, "s")
-	token := []server.Token{{Text: ownToken}}
+	token := []redact.Token{{Text: ownToken}}
 	sum := uploadOf(0, "s", "", []byte(needle)).SHA256
 	done := mask(t, st, &server.Masking{Stream: snap.Session().ID,
-		Lines:       []server.LineMask{lineMask(t, snap, 0, prompt), lineMask(t, snap, 1, prompt)},
-		Files:       []server.FileMask{{SHA256: sum, Tokens: token}},
-		Checkpoints: []server.CheckpointMask{{ID: "c", SHA256: sum, Tokens: token}},
+		Lines:       []protocol.LineMask{lineMask(t, snap, 0, prompt), lineMask(t, snap, 1, prompt)},
+		Files:       []protocol.FileMask{{SHA256: sum, Tokens: token}},
+		Checkpoints: []protocol.CheckpointMask{{ID: "c", SHA256: sum, Tokens: token}},
 	})
-	kit.Equal(t, "masked", done, server.Masked{Lines: 2, Files: 1, Checkpoints: 1})
+	kit.Equal(t, "masked", done, protocol.Masked{Lines: 2, Files: 1, Checkpoints: 1})
 	for _, text := range []string{needle, strings.ToLower(needle[4:20]), needle[4:20]} {
 		found := dumped(t, url, text)
 		kit.Check(t, found == nil, "%q is in %q", text, found)

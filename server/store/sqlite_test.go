@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/search"
@@ -268,12 +269,12 @@ func TestScrub(t *testing.T) {
 	}
 	kit.Require(t, len(onDisk(t, path, needle)) != 0 && indexed(t, path, "fgh"), "there is nothing to scrub")
 	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s"})).Must(t)
-	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 3, prompt)}}
+	m := &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 3, prompt)}}
 	for i := range int64(3) {
 		m.Lines = append(m.Lines, lineMask(t, snap, i, long))
 	}
 	kit.Must(t, snap.Close())
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 4})
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{Lines: 4})
 	var last int64
 	kit.Must(t, st.Scrub(t.Context(), func(done, total int64) {
 		kit.Check(t, done > last && done <= total, "%d of %d after %d", done, total, last)

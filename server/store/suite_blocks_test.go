@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -201,7 +202,7 @@ func (s suite) blockMask(t *testing.T) {
 	all[9] = object(9, secret)
 	put(t, st, batch("s", all...))
 	snap := openSession(t, st, "s")
-	m := &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
+	m := &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 9, secret)}}
 	done := mask(t, st, m)
 	kit.Require(t, done.Lines == 1, "masked %+v", done)
 	all[9] = object(9, masked(secret))
@@ -212,7 +213,7 @@ func (s suite) blockMask(t *testing.T) {
 	put(t, st, batch("s", object(9, "other"))) // goes over it: the block still has the token
 	put(t, st, batch("s", object(11, secret)))
 	put(t, st, batch("s", object(11, "another")))
-	m.Lines = []server.LineMask{lineMask(t, snap, 11, secret)}
+	m.Lines = []protocol.LineMask{lineMask(t, snap, 11, secret)}
 	mask(t, st, m)
 	snap = openSession(t, st, "s")
 	got := strings.Join(replacedOf(t, snap), "") + strings.Join(dump(t, snap, 0), "")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
@@ -175,7 +176,7 @@ func (s suite) coldDamage(t *testing.T) {
 func (s suite) sentAgain(t *testing.T, st full, all []server.Line) {
 	t.Helper()
 	opened(t, st, "s", func(snap server.Snapshot) {
-		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 7, string(all[7].Raw))}})
+		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 7, string(all[7].Raw))}})
 	})
 	got := dumpOf(t, st, "s")
 	kit.Check(t, !strings.Contains(strings.Join(got, "\n"), needle) && len(got) == len(all),

@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/audit"
 	"github.com/ccship/ccship/server/store"
+	"github.com/ccship/ccship/transcript/redact"
 )
 
 // cooling moves everything to cold storage as soon as it is stored: the contract holds for what is there too.
@@ -144,7 +146,7 @@ func (s suite) cold(t *testing.T) {
 		"cold storage is said to have %+v, %v", is, err)
 
 	opened(t, st, "s", func(snap server.Snapshot) {
-		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}})
+		mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 1500, `{"key":"`+needle+`"}`)}})
 	})
 	kit.Must(t, st.Sweep(t.Context()))
 	cool(t, st)
@@ -171,9 +173,9 @@ func (s suite) coldFiles(t *testing.T) {
 	cool(t, st)
 	kit.Require(t, len(inFolder(t, dir)) == 4 && s.local(t, st) == 0 && blobContent(t, st, sum) == string(content),
 		"%d objects, %d bytes in the database", len(inFolder(t, dir)), s.local(t, st))
-	f := server.FileMask{Tokens: []server.Token{{Start: 1<<20 - 5, Text: ownToken}}}
+	f := protocol.FileMask{Tokens: []redact.Token{{Start: 1<<20 - 5, Text: ownToken}}}
 	f.SHA256 = uploadOf(0, "s", "a.txt", content).SHA256
-	mask(t, st, &server.Masking{Stream: idOf(t, st, "s"), Files: []server.FileMask{f}})
+	mask(t, st, &server.Masking{Stream: idOf(t, st, "s"), Files: []protocol.FileMask{f}})
 	copy(content[1<<20-5:], ownToken)
 	cool(t, st)
 	now := fmt.Sprintf("%x", uploadOf(0, "s", "a.txt", content).SHA256)

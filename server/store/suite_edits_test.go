@@ -127,9 +127,9 @@ func (s suite) editsGone(t *testing.T) {
 
 	var m *server.Masking
 	opened(t, st, "s", func(snap server.Snapshot) {
-		m = &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 1, call)}}
+		m = &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 1, call)}}
 	})
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 1})
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{Lines: 1})
 	want("masked", 0, 0, 0)
 	asked("masked", true)
 	understand(t, st)

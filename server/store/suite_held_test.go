@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/lines"
@@ -232,7 +233,7 @@ func (h *heldModel) mask(r *rapid.T) {
 	opened(h.t, h.st, h.name(), func(snap server.Snapshot) {
 		at := lineMask(h.t, snap, i, l.now)
 		at.Generation = n
-		mask(h.t, h.st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{at}})
+		mask(h.t, h.st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{at}})
 	})
 	l.now = masked(l.now)
 }

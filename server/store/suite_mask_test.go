@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript/redact"
 )
@@ -22,18 +23,18 @@ const (
 )
 
 // lineMask is the mask of a needle in a line of generation 0.
-func lineMask(t *testing.T, snap server.Snapshot, line int64, raw string) server.LineMask {
+func lineMask(t *testing.T, snap server.Snapshot, line int64, raw string) protocol.LineMask {
 	t.Helper()
 	kit.Require(t, len(ownToken) == len(needle), "the token has %d bytes, not %d", len(ownToken), len(needle))
-	at := server.LineMask{Epoch: snap.Epochs()[0].ID, Line: line, SHA256: sha256.Sum256([]byte(raw))}
+	at := protocol.LineMask{Epoch: snap.Epochs()[0].ID, Line: line, SHA256: sha256.Sum256([]byte(raw))}
 	for i := strings.Index(raw, needle); i >= 0; i = strings.Index(raw, needle) {
-		at.Tokens = append(at.Tokens, server.Token{Start: i, Text: ownToken})
+		at.Tokens = append(at.Tokens, redact.Token{Start: i, Text: ownToken})
 		raw = strings.Replace(raw, needle, ownToken, 1)
 	}
 	return at
 }
 
-func mask(t *testing.T, st full, m *server.Masking) server.Masked {
+func mask(t *testing.T, st full, m *server.Masking) protocol.Masked {
 	t.Helper()
 	m.At = start.Add(time.Hour)
 	return kit.Try(st.Mask(t.Context(), m)).Must(t)
@@ -65,11 +66,11 @@ func (s suite) mask(t *testing.T) {
 		save(t, st, task, server.Derivation{Texts: texts, Summary: server.Summary{Title: "the " + needle, FirstPrompt: name}})
 	}
 	snap := openSession(t, st, "s")
-	m := &server.Masking{Stream: snap.Session().ID, By: 7, Lines: []server.LineMask{
+	m := &server.Masking{Stream: snap.Session().ID, By: 7, Lines: []protocol.LineMask{
 		lineMask(t, snap, 0, prompt), lineMask(t, snap, 2, "no json "+needle+" \xff"),
 	}}
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Lines: 3})
-	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{Lines: 3})
+	kit.Equal(t, "masked again", mask(t, st, m), protocol.Masked{})
 	after := openSession(t, st, "s")
 	kit.Equal(t, "lines", dump(t, after, 0), []string{"0:object:" + masked(prompt), `1:object:{"n":1}`,
 		"2:opaque:no json " + ownToken + " \xff"})
@@ -99,14 +100,14 @@ func (s suite) maskRefuses(t *testing.T) {
 	snap := openSession(t, st, "s")
 	good, stream := lineMask(t, snap, 0, prompt), snap.Session().ID
 	bad := lineMask(t, snap, 1, prompt)
-	for name, token := range map[string]server.Token{
+	for name, token := range map[string]redact.Token{
 		"a word":        {Start: bad.Tokens[0].Start, Text: strings.Repeat("x", len(needle))},
 		"behind":        {Start: len(prompt) - 5, Text: ownToken},
 		"two strings":   {Start: 3, Text: ownToken},
 		"out of string": {Start: 8, Text: "***"},
 	} {
-		bad.Tokens = []server.Token{token}
-		_, err := st.Mask(t.Context(), &server.Masking{Stream: stream, Lines: []server.LineMask{good, bad}})
+		bad.Tokens = []redact.Token{token}
+		_, err := st.Mask(t.Context(), &server.Masking{Stream: stream, Lines: []protocol.LineMask{good, bad}})
 		kit.Check(t, errors.Is(err, server.ErrNoToken) && errors.Is(err, redact.ErrNoToken), "%s: %v", name, err)
 	}
 	kit.Err(t, "no stream", server.ErrNotFound)(st.Mask(t.Context(), &server.Masking{Stream: stream + 99}))
@@ -115,8 +116,8 @@ func (s suite) maskRefuses(t *testing.T) {
 	note := lineMask(t, snap, 2, needle)
 	nowhere, elsewhere := good, good
 	nowhere.Line, elsewhere.Generation = 7, 7
-	m := &server.Masking{Stream: stream, Lines: []server.LineMask{other, note, nowhere, elsewhere}}
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{})
+	m := &server.Masking{Stream: stream, Lines: []protocol.LineMask{other, note, nowhere, elsewhere}}
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{})
 	kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0),
 		[]string{"0:object:" + prompt, "1:object:" + prompt, "2:oversize:" + needle})
 	list, err := st.Maskings(t.Context(), all)
@@ -130,7 +131,7 @@ func (s suite) maskedAgain(t *testing.T) {
 	a := &daemon{incarnation: "a"}
 	wantCode(t, "the first write", a.write(t, st, batch("s", object(0, prompt), object(1, prompt))), "")
 	snap := openSession(t, st, "s")
-	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 0, prompt)}})
 	wantCode(t, "the same line", a.write(t, st, batch("s", object(0, prompt))), "")
 	wantCode(t, "by the daemon", a.write(t, st, batch("s", object(0, strings.Replace(masked(prompt), ":aaaa", ":zzzz", 1)))), "")
 	wantCode(t, "masked", a.write(t, st, batch("s", object(0, masked(prompt)))), "")
@@ -164,7 +165,7 @@ func (s suite) maskStale(t *testing.T) {
 	put(t, st, batch("s", object(0, prompt)))
 	before := lease(t, st)["s"]
 	snap := openSession(t, st, "s")
-	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 0, prompt)}})
 	again, ok := lease(t, st)["s"]
 	kit.Require(t, ok, "it is not derived again at once")
 	d := server.Derivation{Task: before, Position: place(t, st, before), Done: true,
@@ -187,21 +188,21 @@ func (s suite) maskFiles(t *testing.T) {
 		x := kit.Try(st.Resolve(t.Context(), all, ofSession(session))).Must(t)
 		return x.Stream
 	}
-	f := server.FileMask{SHA256: u.SHA256}
+	f := protocol.FileMask{SHA256: u.SHA256}
 	for i := range content {
 		if bytes.HasPrefix(content[i:], []byte(needle)) {
-			f.Tokens = append(f.Tokens, server.Token{Start: i, Text: ownToken})
+			f.Tokens = append(f.Tokens, redact.Token{Start: i, Text: ownToken})
 		}
 	}
-	m := &server.Masking{Stream: stream("s"), By: 1, Files: []server.FileMask{f}}
-	for name, token := range map[string]server.Token{"a word": {Start: 1, Text: "word"}, "behind": {Start: len(content) - 9, Text: ownToken}} {
-		bad := server.FileMask{SHA256: f.SHA256, Tokens: []server.Token{token}}
+	m := &server.Masking{Stream: stream("s"), By: 1, Files: []protocol.FileMask{f}}
+	for name, token := range map[string]redact.Token{"a word": {Start: 1, Text: "word"}, "behind": {Start: len(content) - 9, Text: ownToken}} {
+		bad := protocol.FileMask{SHA256: f.SHA256, Tokens: []redact.Token{token}}
 		kit.Err(t, name,
-			server.ErrNoToken)(st.Mask(t.Context(), &server.Masking{Stream: m.Stream, Files: []server.FileMask{bad}}))
+			server.ErrNoToken)(st.Mask(t.Context(), &server.Masking{Stream: m.Stream, Files: []protocol.FileMask{bad}}))
 	}
-	kit.Equal(t, "another's session", mask(t, st, &server.Masking{Stream: stream("u"), Files: []server.FileMask{{SHA256: [32]byte{1}, Tokens: f.Tokens}}}), server.Masked{})
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Files: 1})
-	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "another's session", mask(t, st, &server.Masking{Stream: stream("u"), Files: []protocol.FileMask{{SHA256: [32]byte{1}, Tokens: f.Tokens}}}), protocol.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{Files: 1})
+	kit.Equal(t, "masked again", mask(t, st, m), protocol.Masked{})
 	now := sha256.Sum256([]byte(masked(string(content))))
 	sum := fmt.Sprintf("%x", now)
 	for _, session := range []string{"s", "t"} {
@@ -219,7 +220,7 @@ func (s suite) maskFiles(t *testing.T) {
 	kit.Equal(t, "another user's", blobContent(t, st, fmt.Sprintf("%x", u.SHA256)), string(content))
 	// The user sends the clear bytes again, while the masked ones are there: both become one.
 	upload(t, st, 1, "s", "tool-results/t.txt", content)
-	kit.Equal(t, "masked once more", mask(t, st, m), server.Masked{Files: 1})
+	kit.Equal(t, "masked once more", mask(t, st, m), protocol.Masked{Files: 1})
 	kit.Equal(t, "content", blobContent(t, st, sum), masked(string(content)))
 	kit.Should(t, st.AuditBlobs(t.Context(), func(problem string) { t.Error(problem) }, func(int64, int64) {}))
 }
@@ -233,11 +234,11 @@ func (s suite) maskCheckpoints(t *testing.T) {
 	x := kit.Try(st.Resolve(t.Context(), all, ofSession("s"))).Must(t)
 	m := &server.Masking{Stream: x.Stream, By: 1}
 	for _, text := range []string{c.Summary, c.PortID, c.ActiveFiles[1], "another text " + needle} {
-		m.Checkpoints = append(m.Checkpoints, server.CheckpointMask{ID: "c", SHA256: sha256.Sum256([]byte(text)),
-			Tokens: []server.Token{{Start: strings.Index(text, needle), Text: ownToken}}})
+		m.Checkpoints = append(m.Checkpoints, protocol.CheckpointMask{ID: "c", SHA256: sha256.Sum256([]byte(text)),
+			Tokens: []redact.Token{{Start: strings.Index(text, needle), Text: ownToken}}})
 	}
-	kit.Equal(t, "masked", mask(t, st, m), server.Masked{Checkpoints: 3})
-	kit.Equal(t, "masked again", mask(t, st, m), server.Masked{})
+	kit.Equal(t, "masked", mask(t, st, m), protocol.Masked{Checkpoints: 3})
+	kit.Equal(t, "masked again", mask(t, st, m), protocol.Masked{})
 	got, err := st.Checkpoint(t.Context(), all, "c", 0)
 	kit.Check(t, err == nil && got.Summary == "sum "+ownToken && got.PortID == ownToken &&
 		slices.Equal(got.ActiveFiles, []string{"a.go", "/tmp/" + ownToken}), "%+v, %v", got, err)
@@ -248,7 +249,7 @@ func (s suite) maskForgotten(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", object(0, prompt)))
 	snap := openSession(t, st, "s")
-	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 0, prompt)}})
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 0, prompt)}})
 	kit.Try(st.Forget(t.Context(), all, "s", 0, start)).Must(t)
 	list, err := st.Maskings(t.Context(), all)
 	kit.Check(t, err == nil && len(list) <= 0, "notes %v, %v", list, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 	"github.com/ccship/ccship/server/store/lines"
@@ -112,7 +113,7 @@ func (s suite) retireMeanwhile(t *testing.T) {
 	}{
 		"masked": {func(st full) {
 			opened(t, st, "s", func(snap server.Snapshot) {
-				mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{lineMask(t, snap, 150, secret)}})
+				mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{lineMask(t, snap, 150, secret)}})
 			})
 		}, masked(secret), false},
 		"replaced": {func(st full) { put(t, st, batch("s", object(150, other))) }, other, false},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/server/store/search"
@@ -215,7 +216,7 @@ func (s suite) rankPast(t *testing.T) {
 	kit.Require(t, got == "s", "not found before it is masked: %s", got)
 	snap := openSession(t, st, "s")
 	m := lineMask(t, snap, 2, says("prompt", "use "+needle+" twice"))
-	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []server.LineMask{m}})
+	mask(t, st, &server.Masking{Stream: snap.Session().ID, Lines: []protocol.LineMask{m}})
 	for _, text := range []string{needle, "ghp abcdEFGH1234abcdEFGH1234abcdEFGH1234", `"` + needle + `"`} {
 		kit.Equal(t, text+": what is masked is found", ranked(t, st, all, text), "")
 	}

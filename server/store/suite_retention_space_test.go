@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store"
 )
@@ -76,7 +77,7 @@ func (s suite) retireMasked(t *testing.T) {
 	put(t, st, b)
 	rows := s.query(t, st, `SELECT count(*) FROM lines`)
 	opened(t, st, "s", func(snap server.Snapshot) {
-		m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []server.LineMask{lineMask(t, snap, 9, secret)}}
+		m := &server.Masking{Stream: snap.Session().ID, At: start, Lines: []protocol.LineMask{lineMask(t, snap, 9, secret)}}
 		mask(t, st, m)
 	})
 	kit.Equal(t, "rows that masking leaves", s.query(t, st, `SELECT count(*) FROM lines`), rows)

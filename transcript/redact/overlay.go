@@ -9,8 +9,8 @@ import (
 
 // Token is masked text, and the position of its first byte.
 type Token struct {
-	Start int
-	Text  string
+	Start int    `json:"start"`
+	Text  string `json:"text"`
 }
 
 // ErrNoToken is returned for what would change more than secrets.

@@ -5,13 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
 	"github.com/ccship/ccship/transcript/redact"
 )
 
 // file masks the content of a file of the stream's user, and gives it its new address everywhere.
-func (t *maskTx) file(ctx context.Context, f *server.FileMask) (int64, error) {
+func (t *maskTx) file(ctx context.Context, f *protocol.FileMask) (int64, error) {
 	var id, size, refs int64
 	err := t.Lock(ctx, `SELECT id, size FROM blobs WHERE owner = ? AND sha256 = ? AND stored > 0`,
 		[]any{t.owner, f.SHA256[:]}, func(row sqlstore.Scanner) error { return row.Scan(&id, &size) })
@@ -27,14 +28,13 @@ func (t *maskTx) file(ctx context.Context, f *server.FileMask) (int64, error) {
 	if err != nil || refs == 0 {
 		return 0, err
 	}
-	list := tokens(f.Tokens)
-	if err := redact.CheckTokens(list, size); err != nil {
+	if err := redact.CheckTokens(f.Tokens, size); err != nil {
 		return 0, err
 	}
 	if err := t.lines.cold.Whole(ctx, t, t.owner, id); err != nil {
 		return 0, err
 	}
-	sum, err := t.chunks(ctx, id, size, list)
+	sum, err := t.chunks(ctx, id, size, f.Tokens)
 	if err != nil || bytes.Equal(sum, f.SHA256[:]) {
 		return 0, err
 	}

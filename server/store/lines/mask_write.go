@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -36,7 +37,7 @@ func (t *maskTx) load(ctx context.Context) error {
 	return err
 }
 
-func (t *maskTx) all(ctx context.Context) (done server.Masked, err error) {
+func (t *maskTx) all(ctx context.Context) (done protocol.Masked, err error) {
 	for i := range t.in.Lines {
 		n, err := t.line(ctx, &t.in.Lines[i])
 		if err != nil {
@@ -63,7 +64,7 @@ func (t *maskTx) all(ctx context.Context) (done server.Masked, err error) {
 
 // record counts what was done. The stream's row says how often it was masked: a worker that derives what it had before
 // is refused.
-func (t *maskTx) record(ctx context.Context, done server.Masked) error {
+func (t *maskTx) record(ctx context.Context, done protocol.Masked) error {
 	_, err := t.Exec(ctx, `
 INSERT INTO maskings AS m (owner, stream, asked_by, at, lines, checkpoints, files) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (owner, stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.lines + excluded.lines,
@@ -77,7 +78,7 @@ ON CONFLICT (owner, stream, asked_by) DO UPDATE SET at = excluded.at, lines = m.
 
 // line masks what is stored of a line and has the expected bytes: what is in force, and what others replaced. Where a
 // row is in force, a block may hold what it replaced, besides superseded.
-func (t *maskTx) line(ctx context.Context, l *server.LineMask) (masked int64, err error) {
+func (t *maskTx) line(ctx context.Context, l *protocol.LineMask) (masked int64, err error) {
 	at := Place{Owner: t.owner, Stream: t.in.Stream, Epoch: l.Epoch, Generation: l.Generation}
 	rows, inForce, err := t.rows(ctx, at, "lines", l)
 	if err != nil {
@@ -101,7 +102,8 @@ func (t *maskTx) line(ctx context.Context, l *server.LineMask) (masked int64, er
 }
 
 // rows masks the rows of a line in a table. It returns how many there are, and how many it masked.
-func (t *maskTx) rows(ctx context.Context, at Place, table string, l *server.LineMask) (all, masked int64, err error) {
+func (t *maskTx) rows(ctx context.Context, at Place, table string,
+	l *protocol.LineMask) (all, masked int64, err error) {
 	const ofLine = ofPlace + ` AND line = ?`
 	list, err := sqlstore.List(ctx, t, `SELECT kind, raw FROM `+table+ofLine, at.args(l.Line),
 		func(row sqlstore.Scanner) (x Line, err error) {
@@ -137,12 +139,12 @@ ON CONFLICT (owner, stream, line, epoch, generation) DO NOTHING`, at.args(line).
 
 // maskedLine returns a line's bytes with tokens; nil if it does not have the expected ones. A line that is an object
 // stays one, with the same strings.
-func maskedLine(x Line, l *server.LineMask) ([]byte, error) {
+func maskedLine(x Line, l *protocol.LineMask) ([]byte, error) {
 	kind := server.Kind(x.Kind)
 	if sha256.Sum256(x.Raw) != l.SHA256 || kind == server.Oversize {
 		return nil, nil
 	}
-	now, err := redact.Overlay(x.Raw, tokens(l.Tokens))
+	now, err := redact.Overlay(x.Raw, l.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -153,17 +155,17 @@ func maskedLine(x Line, l *server.LineMask) ([]byte, error) {
 }
 
 // text masks a text that is the expected one; false: it is another one.
-func text(s *string, sum [32]byte, list []server.Token) (bool, error) {
+func text(s *string, sum [32]byte, list []redact.Token) (bool, error) {
 	if sha256.Sum256([]byte(*s)) != sum {
 		return false, nil
 	}
-	now, err := redact.Overlay([]byte(*s), tokens(list))
+	now, err := redact.Overlay([]byte(*s), list)
 	*s = string(now)
 	return err == nil && len(list) > 0, err
 }
 
 // checkpoint masks those texts of a checkpoint that are the expected one.
-func (t *maskTx) checkpoint(ctx context.Context, c *server.CheckpointMask) (int64, error) {
+func (t *maskTx) checkpoint(ctx context.Context, c *protocol.CheckpointMask) (int64, error) {
 	var num int64
 	var summary, port, list string
 	err := t.Query(ctx, `SELECT num, summary, port_id, active_files FROM checkpoints

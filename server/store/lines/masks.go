@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -23,11 +24,11 @@ func NewMasks(db sqlstore.DB, lines *Lines) Masks {
 }
 
 // Mask implements server.Masker.
-func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, error) {
+func (m *Masks) Mask(ctx context.Context, in *server.Masking) (protocol.Masked, error) {
 	var t maskTx
-	var done server.Masked
+	var done protocol.Masked
 	err := m.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
-		done = server.Masked{}
+		done = protocol.Masked{}
 		t = maskTx{Dialect: d, in: in, lines: m.lines}
 		if err := d.Hold(ctx, sqlstore.HeldStream, in.Stream); err != nil {
 			return err
@@ -52,7 +53,7 @@ func (m *Masks) Mask(ctx context.Context, in *server.Masking) (server.Masked, er
 		err = fmt.Errorf("%w: %w", server.ErrNoToken, err)
 	}
 	if err != nil {
-		return server.Masked{}, fmt.Errorf("mask: %w", err)
+		return protocol.Masked{}, fmt.Errorf("mask: %w", err)
 	}
 	if done.Any() {
 		m.db.Tell(t.change)
@@ -76,13 +77,4 @@ ORDER BY m.at DESC, s.id, m.asked_by`, f.Args,
 			return x, err
 		})
 	return out, sqlstore.Wrap(err, "list what was masked")
-}
-
-// tokens returns a masking's, as package redact has them.
-func tokens(list []server.Token) []redact.Token {
-	out := make([]redact.Token, 0, len(list))
-	for _, t := range list {
-		out = append(out, redact.Token(t))
-	}
-	return out
 }

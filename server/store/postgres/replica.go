@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
 
@@ -222,7 +223,7 @@ func (r *Replicated) Forget(ctx context.Context, scope server.Scope, session str
 }
 
 // Mask implements server.Masker. Nobody is shown what was masked.
-func (r *Replicated) Mask(ctx context.Context, m *server.Masking) (server.Masked, error) {
+func (r *Replicated) Mask(ctx context.Context, m *server.Masking) (protocol.Masked, error) {
 	defer r.markAll()
 	return r.Store.Mask(ctx, m)
 }
