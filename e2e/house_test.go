@@ -76,7 +76,7 @@ server/store/lines: internal/sys server server/store/sqlstore transcript transcr
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript protocol
 server/store/search: server server/extract server/store/lines server/store/sqlstore transcript protocol
-server/store/sqlite: internal/sys server server/store/lines server/store/sqlstore server/store/search transcript
+server/store/sqlite: internal/sys server server/store/lines server/store/sqlstore server/store/search transcript protocol
 server/store/sqlstore: server transcript transcript/provenance protocol
 server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/recall server/limit transcript/redact transcript/provenance protocol
 server/web/chart:

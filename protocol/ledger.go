@@ -26,21 +26,23 @@ type Writer struct {
 
 // Refusals by a server's ledger, as Refusal.Code.
 const (
-	// CodeOtherStore: another database answers than the one before.
+	// CodeOtherStore: another database answers than the one that the writer knows.
 	CodeOtherStore = "other_store"
-	// CodeStoreBehind: the database has fewer writes than it acknowledged.
+	// CodeStoreBehind: the database has fewer writes than it acknowledged: it went back in time.
 	CodeStoreBehind = "store_behind"
-	// CodeWriterBehind: the database has writes that this state does not know.
+	// CodeWriterBehind: the database has writes that the writer does not know: its state went back in time, or another
+	// writer used its name.
 	CodeWriterBehind = "writer_behind"
-	// CodeWriterReplaced: another daemon writes in the name of this machine.
+	// CodeWriterReplaced: another incarnation took over, and still this one writes: two daemons use one machine's name.
 	CodeWriterReplaced = "writer_replaced"
 )
 
 // Refusals of one stream, as Refusal.Code.
 const (
-	// CodeOtherEpoch: another epoch is in front.
+	// CodeOtherEpoch: another epoch is in front. The writer is to go on in that one.
 	CodeOtherEpoch = "other_epoch"
-	// CodeOtherBytes: a line of the generation is stored with other bytes.
+	// CodeOtherBytes: a line is stored with other bytes, or the generation with another start. The writer is to begin a
+	// new generation.
 	CodeOtherBytes = "other_bytes"
 )
 

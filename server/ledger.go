@@ -40,23 +40,9 @@ type Ledgers interface {
 	Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (protocol.WriteLedger, error)
 }
 
-// Why a store takes nothing from a writer until that has compared what both have.
-const (
-	// LedgerOtherStore: the writer knows another store.
-	LedgerOtherStore = "other_store"
-	// LedgerStoreBehind: the writer knows of writes that the store does not have: the store went back in time.
-	LedgerStoreBehind = "store_behind"
-	// LedgerWriterBehind: the store has writes that the writer does not know: the writer's state went back in time, or
-	// another writer used its name.
-	LedgerWriterBehind = "writer_behind"
-	// LedgerReplaced: another incarnation took over from this one, and still this one writes: two daemons use the name
-	// of one machine.
-	LedgerReplaced = "writer_replaced"
-)
-
 // LedgerError refuses a write whose writer and store do not agree on what came before. Nothing of it is stored.
 type LedgerError struct {
-	Code    string // one of the constants above
+	Code    string // protocol.CodeOtherStore, CodeStoreBehind, CodeWriterBehind or CodeWriterReplaced
 	Receipt Receipt
 }
 
@@ -64,18 +50,9 @@ func (e *LedgerError) Error() string {
 	return fmt.Sprintf("%s: store %s is at write %d of this machine", e.Code, e.Receipt.Store, e.Receipt.Count)
 }
 
-// Why a store takes a batch from no writer as it is.
-const (
-	// StreamOtherEpoch: another epoch is in front. The writer is to go on in that one.
-	StreamOtherEpoch = "other_epoch"
-	// StreamOtherBytes: a line of the batch is stored with other bytes, or the generation with another start. The
-	// writer is to begin a new generation.
-	StreamOtherBytes = "other_bytes"
-)
-
 // StreamError refuses a batch that would hide or replace what the store has acknowledged. Nothing of it is stored.
 type StreamError struct {
-	Code       string
+	Code       string // protocol.CodeOtherEpoch or CodeOtherBytes
 	Epoch      string // in front
 	Generation int64  // the newest of that epoch
 	Line       int64  // with other_bytes: the first line that differs

@@ -186,6 +186,9 @@ func (b *keyedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// maxDocument limits a request that carries no lines, in bytes.
+const maxDocument = 1 << 20
+
 // readBody reads a small request document of at most limit bytes. It refuses unknown members: they may matter.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, to any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))

@@ -25,20 +25,14 @@ func (s *Server) putCheckpoints(w http.ResponseWriter, r *http.Request, who serv
 	return s.answerStored(w, r, who, b.Head, len(b.List), err)
 }
 
-// listCheckpoints is GET /api/checkpoints?session&user&after&limit: the latest first.
-func (s *Server) listCheckpoints(r *http.Request, who server.Key) (any, error) {
-	return s.answerCheckpoints(r, who, server.CheckpointQuery{Session: r.URL.Query().Get("session")})
-}
-
-// sessionCheckpoints is GET /api/sessions/{id}/checkpoints?user&machine&after&limit.
-func (s *Server) sessionCheckpoints(r *http.Request, who server.Key) (any, error) {
-	ref := refOf(r)
-	return s.answerCheckpoints(r, who, server.CheckpointQuery{Ref: &ref})
-}
-
-func (s *Server) answerCheckpoints(r *http.Request, who server.Key, q server.CheckpointQuery) (any, error) {
+// checkpoints is GET /api/checkpoints?session&user&after&limit, and GET /api/sessions/{id}/checkpoints?user&machine&
+// after&limit: the latest first.
+func (s *Server) checkpoints(r *http.Request, who server.Key) (any, error) {
 	f := s.filter(r)
-	q.After, q.Limit = f.Text("after"), f.Limit()
+	q := server.CheckpointQuery{Session: r.URL.Query().Get("session"), After: f.Text("after"), Limit: f.Limit()}
+	if ref := refOf(r); ref.SessionID != "" {
+		q.Session, q.Ref = "", &ref
+	}
 	var err error
 	if q.User, err = s.userOf(r, who, f, q.Session); err != nil {
 		return nil, err

@@ -78,10 +78,10 @@ func conflictOf(w http.ResponseWriter, err error, a *errorAnswer) bool {
 }
 
 var ledgerMessages = map[string]string{
-	server.LedgerOtherStore:   "this is another database than the one that answered before",
-	server.LedgerStoreBehind:  "this database lacks writes that it acknowledged: it was restored from an older copy",
-	server.LedgerWriterBehind: "this database has writes of this machine that the daemon does not know",
-	server.LedgerReplaced:     "another daemon writes in the name of this machine",
+	protocol.CodeOtherStore:     "this is another database than the one that answered before",
+	protocol.CodeStoreBehind:    "this database lacks writes that it acknowledged: it was restored from an older copy",
+	protocol.CodeWriterBehind:   "this database has writes of this machine that the daemon does not know",
+	protocol.CodeWriterReplaced: "another daemon writes in the name of this machine",
 }
 
 // streamConflict says where a client continues.
@@ -117,7 +117,7 @@ func (s *Server) ledger(r *http.Request, who server.Key) (any, error) {
 // sending them again.
 func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q protocol.CopyRequest
-	if err := s.readJSON(w, r, &q); err != nil {
+	if err := readBody(w, r, maxDocument, &q); err != nil {
 		return err
 	}
 	if q.To == "" || q.From == q.To || q.Epoch == "" || q.Lines < 1 {

@@ -106,24 +106,16 @@ func answerLinkRequest(x server.LinkRequest, names namesOf) linkRequestAnswer {
 	return linkRequestAnswer{x, names[x.By], timeAnswer(x.Answered)}
 }
 
-// link is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document.
-func (s *Server) link(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.requestLink(w, r, who, true)
-}
-
-// unlink is DELETE /api/sessions/{id}/documents {path}.
-func (s *Server) unlink(w http.ResponseWriter, r *http.Request, who server.Key) error {
-	return s.requestLink(w, r, who, false)
-}
-
-func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.Key, link bool) error {
+// requestLink is POST /api/sessions/{id}/documents {path}: asks the session's daemon to link a document; DELETE, to
+// unlink it.
+func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q struct {
 		Path string `json:"path"`
 	}
-	if err := s.readJSON(w, r, &q); err != nil {
+	if err := readBody(w, r, maxDocument, &q); err != nil {
 		return err
 	}
-	input := server.LinkRequestInput{Path: q.Path, Link: link, By: who.User.ID, At: time.Now()}
+	input := server.LinkRequestInput{Path: q.Path, Link: r.Method == http.MethodPost, By: who.User.ID, At: time.Now()}
 	x, err := s.store.artifacts.RequestLink(r.Context(), server.ScopeOf(who.User), refOf(r), input)
 	switch {
 	case errors.Is(err, server.ErrBadPath):

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -54,9 +55,7 @@ func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // WriteHeader notes the status.
 func (o *observed) WriteHeader(status int) {
-	if o.status == 0 {
-		o.status = status
-	}
+	o.status = cmp.Or(o.status, status)
 	o.ResponseWriter.WriteHeader(status)
 }
 
@@ -67,12 +66,7 @@ func (o *observed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (o *observed) code() int {
-	if o.status == 0 {
-		return http.StatusOK
-	}
-	return o.status
-}
+func (o *observed) code() int { return cmp.Or(o.status, http.StatusOK) }
 
 // types returns what is compressed: text. Images and files are compressed already or of unknown content, and events
 // must reach their reader at once.

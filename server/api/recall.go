@@ -10,8 +10,8 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// lineURL is where a browser shows lines.
-func (s *Server) lineURL(r *http.Request) linkAnswer {
+// lineURL returns where a browser shows a line of a session.
+func (s *Server) lineURL(r *http.Request) func(x server.Session, line int64) string {
 	base := s.publicBase(r)
 	return func(x server.Session, line int64) string {
 		q := url.Values{"machine": {x.Machine}}
@@ -66,11 +66,11 @@ func (s *Server) timeline(r *http.Request, who server.Key) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return timelineAnswerOf(t, names, s.lineURL(r)), nil
+	link := s.lineURL(r)
+	return timelineAnswer{sessionAnswerOf(t.Session, names), each(t.Moments, func(m session.Moment) moment {
+		return moment{m.Line, m, link(t.Session, m.Line)}
+	}), t.Read, orNull(t.Next)}, nil
 }
-
-// linkAnswer is where a browser shows a line of a session.
-type linkAnswer func(x server.Session, line int64) string
 
 // moment is one entry of a timeline.
 type moment struct {
@@ -85,11 +85,4 @@ type timelineAnswer struct {
 	Moments []moment      `json:"moments"`
 	Read    int64         `json:"lines_read"` // of the session's lines
 	Next    *string       `json:"next"`       // null on the last page
-}
-
-// timelineAnswerOf returns how a page of a timeline is shown.
-func timelineAnswerOf(t recall.Timeline, names namesOf, link linkAnswer) timelineAnswer {
-	return timelineAnswer{sessionAnswerOf(t.Session, names), each(t.Moments, func(m session.Moment) moment {
-		return moment{m.Line, m, link(t.Session, m.Line)}
-	}), t.Read, orNull(t.Next)}
 }

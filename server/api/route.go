@@ -42,12 +42,12 @@ func (s *Server) routes() []route {
 	return slices.Concat(s.writeRoutes(), s.keptRoutes(), s.peopleRoutes(), []route{
 		{"GET /api/link-requests", shipper, false, s.ask(s.pendingLinkRequests)},
 		{"GET /api/blobs/{sha256}", anyone, false, s.blob},
-		{"GET /api/checkpoints", anyone, false, s.ask(s.listCheckpoints)},
+		{"GET /api/checkpoints", anyone, false, s.ask(s.checkpoints)},
 		{"GET /api/checkpoints/{id}", anyone, false, s.ask(s.checkpoint)},
-		{"GET /api/sessions/{id}/checkpoints", anyone, false, s.ask(s.sessionCheckpoints)},
+		{"GET /api/sessions/{id}/checkpoints", anyone, false, s.ask(s.checkpoints)},
 		{"GET /api/sessions/{id}/documents", anyone, false, s.ask(s.documents)},
-		{"POST /api/sessions/{id}/documents", shipper, false, s.link},
-		{"DELETE /api/sessions/{id}/documents", shipper, false, s.unlink},
+		{"POST /api/sessions/{id}/documents", shipper, false, s.requestLink},
+		{"DELETE /api/sessions/{id}/documents", shipper, false, s.requestLink},
 		{"GET /api/sessions/{id}/documents/{path}", anyone, false, s.document},
 		{"GET /api/sessions/{id}/documents/{path}/versions", anyone, false, s.ask(s.versions)},
 		{"GET /api/sessions/{id}/blobs", anyone, false, s.ask(s.listBlobs)},
@@ -125,7 +125,7 @@ func (s *Server) account(to func(*accountRequest) (status int, answer any, err e
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
 		status, answer, err := to(&accountRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
 			Store: s.store.people, Kept: s.store.kept, Access: s.access, Quota: s.Quota, Log: s.logOf(r),
-			Read: func(to any) error { return s.readJSON(w, r, to) }})
+			Read: func(to any) error { return readBody(w, r, maxDocument, to) }})
 		if err == nil {
 			s.answer(w, status, answer)
 		}

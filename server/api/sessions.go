@@ -298,13 +298,6 @@ func (s *Server) forgotten(r *http.Request, who server.Key) (any, error) {
 	}{each(list, func(f server.Forgotten) forgottenAnswer { return forgottenAnswer{f, names[f.Owner]} })}, nil
 }
 
-func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, to any) error {
-	return readBody(w, r, maxDocument, to)
-}
-
-// maxDocument limits a request that carries no lines, in bytes.
-const maxDocument = 1 << 20
-
 // sessionAnswer is a session on the wire.
 type sessionAnswer struct {
 	server.Session

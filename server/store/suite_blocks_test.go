@@ -143,7 +143,7 @@ func (s suite) blockConflicts(t *testing.T) {
 	wrong.Head.Writer = server.Writer{Incarnation: "i"}
 	err := st.Put(t.Context(), wrong)
 	refused, ok := errors.AsType[*server.StreamError](err)
-	kit.Check(t, ok && refused.Line == 4 && refused.Code == server.StreamOtherBytes,
+	kit.Check(t, ok && refused.Line == 4 && refused.Code == protocol.CodeOtherBytes,
 		"other bytes from a client with a ledger: %v", err)
 	kit.Equal(t, "rows after a refusal", s.query(t, st, `SELECT count(*) FROM lines`), 0)
 	put(t, st, batch("s", all[3], object(4, "other"), all[5], object(200, "new")))

@@ -51,21 +51,21 @@ func (s suite) ledger(t *testing.T) {
 
 	restarted := &daemon{"b", a.known}
 	wantCode(t, "after a restart", restarted.write(t, st, batch("s", object(2, "a2"))), "")
-	wantCode(t, "the incarnation before", a.write(t, st, batch("s", object(3, "a3"))), server.LedgerReplaced)
+	wantCode(t, "the incarnation before", a.write(t, st, batch("s", object(3, "a3"))), protocol.CodeWriterReplaced)
 
 	restored := &daemon{"c", backup.known}
-	wantCode(t, "a state that went back", restored.write(t, st, batch("s", object(3, "x"))), server.LedgerWriterBehind)
-	wantCode(t, "a new state", (&daemon{incarnation: "d"}).write(t, st, batch("s", object(0, "a0"))), server.LedgerWriterBehind)
+	wantCode(t, "a state that went back", restored.write(t, st, batch("s", object(3, "x"))), protocol.CodeWriterBehind)
+	wantCode(t, "a new state", (&daemon{incarnation: "d"}).write(t, st, batch("s", object(0, "a0"))), protocol.CodeWriterBehind)
 	ahead := &daemon{"b", restarted.known}
 	ahead.known.Count += 5
-	wantCode(t, "a store that went back", ahead.write(t, st, batch("s", object(3, "x"))), server.LedgerStoreBehind)
+	wantCode(t, "a store that went back", ahead.write(t, st, batch("s", object(3, "x"))), protocol.CodeStoreBehind)
 	for _, known := range []server.Receipt{restarted.known, backup.known} { // the last write, and one before it
 		known.Token = "OTHER"
 		again := &daemon{"b", known}
-		wantCode(t, "a history with as many writes", again.write(t, st, batch("s", object(3, "x"))), server.LedgerStoreBehind)
+		wantCode(t, "a history with as many writes", again.write(t, st, batch("s", object(3, "x"))), protocol.CodeStoreBehind)
 	}
 	elsewhere := &daemon{"b", server.Receipt{Store: "another", Count: 1}}
-	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), server.LedgerOtherStore)
+	wantCode(t, "another store", elsewhere.write(t, st, batch("s", object(3, "x"))), protocol.CodeOtherStore)
 
 	l := kit.Try(st.Ledger(t.Context(), 0, "m", 2, 10)).Must(t)
 	want := []protocol.ChangedStream{{SessionID: "s", Count: 4}}
@@ -82,13 +82,13 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	a := &daemon{incarnation: "a"}
 	wantCode(t, "lines", a.write(t, st, batch("s", object(0, "zero"), object(1, "one"))), "")
 	wantCode(t, "the same again", a.write(t, st, batch("s", object(1, "one"), object(2, "two"))), "")
-	wantCode(t, "other bytes", a.write(t, st, batch("s", object(1, "ONE"), object(3, "three"))), server.StreamOtherBytes)
+	wantCode(t, "other bytes", a.write(t, st, batch("s", object(1, "ONE"), object(3, "three"))), protocol.CodeOtherBytes)
 	moved := batch("s", object(3, "three"))
 	moved.Head.RewoundTo = 1
-	wantCode(t, "another start of the generation", a.write(t, st, moved), server.StreamOtherBytes)
+	wantCode(t, "another start of the generation", a.write(t, st, moved), protocol.CodeOtherBytes)
 	fresh := batch("s", object(0, "zero"))
 	fresh.Head.Epoch = "new"
-	wantCode(t, "another epoch", a.write(t, st, fresh), server.StreamOtherEpoch)
+	wantCode(t, "another epoch", a.write(t, st, fresh), protocol.CodeOtherEpoch)
 	kit.Equal(t, "lines", dump(t, openSession(t, st, "s"), 0), []string{"0:object:zero", "1:object:one", "2:object:two"})
 	next := batch("s", object(1, "ONE"))
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
@@ -101,10 +101,10 @@ func (s suite) ledgerConflicts(t *testing.T) {
 	next = batch("s", object(2, "two"))
 	next.Head.Generation, next.Head.RewoundTo = 1, 1
 	b := &daemon{"b", a.known}
-	wantCode(t, "after an older client's write", b.write(t, st, next), server.LedgerWriterBehind)
+	wantCode(t, "after an older client's write", b.write(t, st, next), protocol.CodeWriterBehind)
 	next.Head.Writer = server.Writer{Incarnation: "b", Store: a.known.Store, Count: a.known.Count + 1} // it has compared
 	front, ok := errors.AsType[*server.StreamError](st.Put(t.Context(), next))
-	kit.Check(t, ok && *front == (server.StreamError{Code: server.StreamOtherEpoch, Epoch: "old client", Generation: 0, Line: 1}),
+	kit.Check(t, ok && *front == (server.StreamError{Code: protocol.CodeOtherEpoch, Epoch: "old client", Generation: 0, Line: 1}),
 		"the epoch in front: %+v", front)
 }
 
@@ -120,7 +120,7 @@ func (s suite) ledgerArtifacts(t *testing.T) {
 	b.Head.Writer = server.Writer{Incarnation: "restored", Store: a.known.Store, Count: a.known.Count}
 	b.List[0].ID = "d"
 	no, ok := errors.AsType[*server.LedgerError](st.PutCheckpoints(t.Context(), b))
-	kit.Check(t, ok && no.Code == server.LedgerWriterBehind, "a state that went back: %v", no)
+	kit.Check(t, ok && no.Code == protocol.CodeWriterBehind, "a state that went back: %v", no)
 	list, err := st.Checkpoints(t.Context(), all, server.CheckpointQuery{Limit: 10})
 	kit.Check(t, err == nil && len(list.List) == 1, "%d checkpoints, %v", len(list.List), err)
 }

@@ -135,7 +135,7 @@ func (s suite) maskedAgain(t *testing.T) {
 	wantCode(t, "the same line", a.write(t, st, batch("s", object(0, prompt))), "")
 	wantCode(t, "by the daemon", a.write(t, st, batch("s", object(0, strings.Replace(masked(prompt), ":aaaa", ":zzzz", 1)))), "")
 	wantCode(t, "masked", a.write(t, st, batch("s", object(0, masked(prompt)))), "")
-	wantCode(t, "another line", a.write(t, st, batch("s", object(0, strings.Replace(prompt, "use", "USE", 1)))), server.StreamOtherBytes)
+	wantCode(t, "another line", a.write(t, st, batch("s", object(0, strings.Replace(prompt, "use", "USE", 1)))), protocol.CodeOtherBytes)
 	next := batch("s", object(0, prompt), object(1, `{"n":1}`))
 	next.Head.Generation = 1
 	wantCode(t, "another generation", a.write(t, st, next), "")

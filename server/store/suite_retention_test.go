@@ -181,7 +181,7 @@ func (s suite) retireSession(t *testing.T) {
 	// Others in their place are refused, as for stored lines.
 	err = st.Put(t.Context(), generationOf("s", 2, 130, w, object(140, "other")))
 	no, ok := errors.AsType[*server.StreamError](err)
-	kit.Check(t, ok && no.Code == server.StreamOtherBytes && no.Line == 140, "other bytes for a retired line: %v", err)
+	kit.Check(t, ok && no.Code == protocol.CodeOtherBytes && no.Line == 140, "other bytes for a retired line: %v", err)
 	// The session goes on, and a rewind into what was retired keeps what is before it.
 	more := generationOf("s", 2, 130, w, prose(170, 10, 600)...)
 	put(t, st, more)

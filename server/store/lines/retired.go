@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -135,7 +136,7 @@ func unretired(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batc
 				continue
 			}
 			if h := &b.Head; h.Writer.Incarnation != "" {
-				return nil, &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation,
+				return nil, &server.StreamError{Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation,
 					Line: l.Index}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
@@ -151,7 +152,7 @@ func replacing(batch *pgx.Batch, r repeat, lines []server.Line) {
 				return err
 			}
 			if h := &b.Head; differs != nil && h.Writer.Incarnation != "" {
-				return &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: *differs}
+				return &server.StreamError{Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: *differs}
 			}
 			if !w.Any {
 				*w = sqlstore.Written{Any: true, From: *from, To: *to}

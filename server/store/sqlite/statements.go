@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
@@ -165,7 +166,7 @@ func (s *writer) line(ctx context.Context, at lines.Place, l server.Line,
 	}
 	if h := &b.Head; h.Writer.Incarnation != "" {
 		return 0, false, &server.StreamError{
-			Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
+			Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
 	}
 	if _, err := s.conn.ExecContext(ctx, supersede, of(now)...); err != nil {
 		return 0, false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 )
 
@@ -41,7 +42,7 @@ func (e *End) CheckFront(ctx context.Context, d Dialect, of OwnedStream, h *serv
 	}
 	if e.Front && !e.First {
 		if h.Generation == e.Generation && h.RewoundTo != e.Rewound {
-			return &server.StreamError{Code: server.StreamOtherBytes, Epoch: h.Epoch, Generation: e.Generation,
+			return &server.StreamError{Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: e.Generation,
 				Line: min(h.RewoundTo, e.Rewound)}
 		}
 		return nil
@@ -52,7 +53,7 @@ SELECT e.name, g.generation, CASE WHEN g.end_line > g.rewound_to THEN g.end_line
 FROM epochs e JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank
 WHERE e.owner = ? AND e.stream = ? AND e.rank <> ?
 ORDER BY e.rank DESC, g.generation DESC LIMIT 1`, []any{of.Owner, of.Stream, e.Epoch}, func(row Scanner) error {
-		front = &server.StreamError{Code: server.StreamOtherEpoch}
+		front = &server.StreamError{Code: protocol.CodeOtherEpoch}
 		return row.Scan(&front.Epoch, &front.Generation, &front.Line)
 	})
 	if err != nil {

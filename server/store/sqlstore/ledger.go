@@ -160,9 +160,9 @@ func (tx *ledgerTx) check(ctx context.Context) error {
 	case w.Incarnation == "":
 		return nil
 	case w.Store != "" && w.Store != tx.storeID:
-		return &server.LedgerError{Code: server.LedgerOtherStore, Receipt: tx.at}
+		return &server.LedgerError{Code: protocol.CodeOtherStore, Receipt: tx.at}
 	case w.Count > tx.at.Count, tx.other(&w):
-		return &server.LedgerError{Code: server.LedgerStoreBehind, Receipt: tx.at}
+		return &server.LedgerError{Code: protocol.CodeStoreBehind, Receipt: tx.at}
 	case w.Incarnation == tx.last:
 		return nil
 	}
@@ -173,9 +173,9 @@ SELECT count(*) FROM replaced_writers WHERE owner = ? AND machine_key = ? AND wr
 	case err != nil:
 		return fmt.Errorf("read ledger: %w", err)
 	case replaced > 0:
-		return &server.LedgerError{Code: server.LedgerReplaced, Receipt: tx.at}
+		return &server.LedgerError{Code: protocol.CodeWriterReplaced, Receipt: tx.at}
 	case w.Count != tx.at.Count || w.Store == "" && tx.at.Count > 0:
-		return &server.LedgerError{Code: server.LedgerWriterBehind, Receipt: tx.at}
+		return &server.LedgerError{Code: protocol.CodeWriterBehind, Receipt: tx.at}
 	}
 	return nil
 }
