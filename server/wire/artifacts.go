@@ -36,35 +36,28 @@ type streamHead struct {
 	Ccship      *extension `json:"ccship"`
 }
 
-// head checks it. An error is a *RefusalError.
+// head returns it checked. An error is a *RefusalError.
 func (p *streamHead) head() (server.Head, error) {
-	b := server.Batch{Head: server.Head{SessionID: p.SessionID}}
+	h := server.Head{SessionID: p.SessionID}
 	if p.SessionID == "" {
-		return b.Head, BadRequest("bad_request", "session_id is missing or empty")
+		return h, BadRequest("bad_request", "session_id is missing or empty")
 	}
 	if err := CheckName(p.SessionID, "session_id"); err != nil {
-		return b.Head, err
+		return h, err
 	}
 	if p.ProjectHash != nil {
 		if err := CheckName(*p.ProjectHash, "project_hash"); err != nil {
-			return b.Head, err
+			return h, err
 		}
-		b.Head.ProjectHash = *p.ProjectHash
+		h.ProjectHash = *p.ProjectHash
 	}
 	if p.Ccship == nil {
-		return b.Head, BadRequest("bad_extension", "ccship is missing")
+		return h, BadRequest("bad_extension", "ccship is missing")
 	}
-	return b.Head, p.Ccship.describe(&b.Head)
-}
-
-// describe puts what the extension says of the stream into a head. An error is a *RefusalError.
-func (x *extension) describe(h *server.Head) error {
-	b := server.Batch{Head: *h}
-	if err := x.apply(&b); err != nil {
-		return err
+	if err := p.Ccship.fill(&h); err != nil {
+		return h, err
 	}
-	*h = b.Head
-	return CheckName(h.Parent, "ccship: a name")
+	return h, CheckName(h.Parent, "ccship: a name")
 }
 
 // checkMoment refuses implausible times, which a database might not be able to store.

@@ -35,12 +35,11 @@ func (x *extension) check() error {
 	return nil
 }
 
-// apply puts what the extension says into a batch that has been read without it.
-func (x *extension) apply(b *server.Batch) error {
+// fill checks the extension and puts what it says of the stream into a head. An error is a *RefusalError.
+func (x *extension) fill(h *server.Head) error {
 	if err := x.check(); err != nil {
 		return err
 	}
-	h := &b.Head
 	h.Machine, h.Host, h.Epoch = x.Machine, x.Host, x.Epoch
 	h.Path, h.Cwd, h.Project = x.Path, x.Cwd, x.Project
 	h.Repository = x.Repository
@@ -50,7 +49,6 @@ func (x *extension) apply(b *server.Batch) error {
 	h.Generation, h.RewoundTo = x.Generation, x.RewoundTo
 	h.EndLine, h.EndOffset = max(h.EndLine, x.To.Line), x.To.Offset
 	h.EOFNewline = x.EOFNewline == nil || *x.EOFNewline
-	x.joinEdges(b.Lines)
 	return nil
 }
 

@@ -41,9 +41,10 @@ func ParseLines(body []byte) (*server.Batch, error) {
 		h.EndLine = max(h.EndLine, l.Index+1)
 	}
 	if p.extension != nil {
-		if err := p.extension.apply(&p.batch); err != nil {
+		if err := p.extension.fill(h); err != nil {
 			return nil, err
 		}
+		p.extension.joinEdges(p.batch.Lines)
 	}
 	return &p.batch, nil
 }
