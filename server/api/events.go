@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,17 +9,13 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/wire"
 )
 
-const (
-	// defaultBeat keeps proxies from closing a quiet connection. At each beat the key is checked again, and
-	// before each change of another user what is shared.
-	defaultBeat = 15 * time.Second
-	// eventPatience is how long a listener may take to read an event.
-	eventPatience = 10 * time.Second
-)
+// defaultBeat keeps proxies from closing a quiet connection. At each beat the key is checked again, and before each
+// change of another user what is shared.
+const defaultBeat = 15 * time.Second
 
 // eventAnswer says that lines were stored.
 type eventAnswer struct {
@@ -63,46 +60,28 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, who server.Key) 
 		return wire.Refuse(http.StatusServiceUnavailable, "busy", err.Error())
 	}
 	defer leave()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
-	stream := &eventStream{w: w, control: http.NewResponseController(w), names: namesOf{}}
+	w.Header().Set("Cache-Control", "no-store")
+	to, names := limit.NewEvents(w), namesOf{}
 	changes := s.hub.Listen(r.Context(), wanted)
-	if err := stream.begin(r.Header.Get("Last-Event-ID") != ""); err != nil {
+	hello := ": listening\n\n"
+	if r.Header.Get("Last-Event-ID") != "" {
+		hello = missedEvent
+	}
+	if to.Send(hello) != nil {
 		return nil // gone
 	}
-	s.sendChanges(r.Context(), stream, changes, sight)
-	return nil
-}
-
-// sendChanges writes changes until the channel closes, or the client is too slow, gone or no longer allowed to listen.
-// Then the response ends; a client that may not listen is refused when it reconnects.
-func (s *Server) sendChanges(ctx context.Context, to *eventStream, changes <-chan server.Change, sight *auth.Sight) {
-	beat := time.NewTicker(s.beat)
-	defer beat.Stop()
-	for {
-		var err error
-		select {
-		case c, ok := <-changes:
-			if !ok {
-				return // the client has gone, or the server is stopping
-			}
-			var may bool
-			if may, err = sight.May(ctx, c); may {
-				if err = s.learn(ctx, to.names, c.Owner); err == nil {
-					err = to.change(c)
-				}
-			}
-		case <-beat.C:
-			if err = sight.Check(ctx); err == nil {
-				err = to.comment("beat")
-			}
+	// A client that may not listen any more is refused when it reconnects.
+	sight.Follow(r.Context(), changes, s.beat, func(c server.Change) error {
+		if err := s.learn(r.Context(), names, c.Owner); err != nil {
+			return err
 		}
+		event, err := eventOf(c, names[c.Owner])
 		if err != nil {
-			return
+			return err
 		}
-	}
+		return to.Send(event)
+	}, func() error { return to.Send(": beat\n\n") })
+	return nil
 }
 
 // learn adds the name of a user that is not known yet.
@@ -111,7 +90,9 @@ func (s *Server) learn(ctx context.Context, names namesOf, user int64) error {
 		return nil
 	}
 	found, err := s.store.users.UserNames(ctx, []int64{user})
-	names[user] = found[user]
+	if err == nil {
+		names[user] = found[user]
+	}
 	return err
 }
 
@@ -124,45 +105,17 @@ func wantedChanges(f *filterOf) func(server.Change) bool {
 	}
 }
 
-// eventStream writes events, each with a time limit.
-type eventStream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	names   namesOf // of those whose changes were sent
-}
+const missedEvent = "event: missed\ndata: {}\n\n"
 
-func (e *eventStream) begin(again bool) error {
-	if again {
-		return e.write("event: missed\ndata: {}\n\n")
+// eventOf returns the event that announces a change of a user.
+func eventOf(c server.Change, user string) (string, error) {
+	var about any = eventAnswer{c.SessionID, user, c.Machine, c.Project, c.Generation, c.From, c.To, c.At}
+	switch {
+	case c.Stream == 0:
+		return missedEvent, nil
+	case c.About != "":
+		about = artifactEvent{c.SessionID, user, c.Machine, c.Project, c.At}
 	}
-	return e.comment("listening")
-}
-
-func (e *eventStream) comment(text string) error { return e.write(": " + text + "\n\n") }
-
-func (e *eventStream) change(c server.Change) error {
-	if c.Stream == 0 {
-		return e.write("event: missed\ndata: {}\n\n")
-	}
-	if c.About != "" {
-		b, err := json.Marshal(artifactEvent{c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.At})
-		if err != nil {
-			return err
-		}
-		return e.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", c.At.UnixMicro(), c.About, b))
-	}
-	b, err := json.Marshal(eventAnswer{
-		c.SessionID, e.names[c.Owner], c.Machine, c.Project, c.Generation, c.From, c.To, c.At})
-	if err != nil {
-		return err
-	}
-	return e.write(fmt.Sprintf("id: %d\nevent: change\ndata: %s\n\n", c.At.UnixMicro(), b))
-}
-
-func (e *eventStream) write(text string) error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(eventPatience)) // not every writer has deadlines (tests)
-	if _, err := e.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return e.control.Flush()
+	b, err := json.Marshal(about)
+	return fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", c.At.UnixMicro(), cmp.Or(c.About, "change"), b), err
 }

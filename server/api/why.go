@@ -42,13 +42,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 	}
 	names := namesOf{}
 	users := func(owner int64) string {
-		if _, known := names[owner]; !known {
-			some, err := s.store.users.UserNames(r.Context(), []int64{owner})
-			if err != nil {
-				return ""
-			}
-			names[owner] = some[owner]
-		}
+		_ = s.learn(r.Context(), names, owner) // "" for a name that cannot be read
 		return names[owner]
 	}
 	answers, shares, err := recall.Why(r.Context(), s.store.recall, server.ScopeOf(who.User), users, ask)

@@ -12,7 +12,7 @@ import (
 // ownerLook is how old a look at an owner's role may be: owners see every change, maybe thousands a second.
 const ownerLook = time.Second
 
-// Sight decides which changes a listener may see while it listens. May and Check are for one goroutine, Sees for any.
+// Sight decides which changes a listener may see while it listens. Follow is for one goroutine, Sees for any.
 type Sight struct {
 	access  *Access
 	who     func(context.Context) (server.User, error)
@@ -24,14 +24,14 @@ type Sight struct {
 // Sight returns what the user that who finds may see. who is asked again at each check; its error ends the listening.
 func (a *Access) Sight(ctx context.Context, who func(context.Context) (server.User, error)) (*Sight, error) {
 	s := &Sight{access: a, who: who}
-	return s, s.Check(ctx)
+	return s, s.check(ctx)
 }
 
 // Sees reports whether a change was visible at the last check.
 func (s *Sight) Sees(c server.Change) bool { return (*s.sees.Load())(c) }
 
-// Check finds out anew who listens, and what is shared with that user.
-func (s *Sight) Check(ctx context.Context) error {
+// check finds out anew who listens, and what is shared with that user.
+func (s *Sight) check(ctx context.Context) error {
 	user, err := s.who(ctx)
 	if err != nil {
 		return err
@@ -45,17 +45,45 @@ func (s *Sight) Check(ctx context.Context) error {
 	return nil
 }
 
-// May reports whether the listener may see a change now. It checks again before it shows another user's change: what
+// may reports whether the listener may see a change now. It checks again before it shows another user's change: what
 // was shared may no longer be. The zero Change says nothing.
-func (s *Sight) May(ctx context.Context, c server.Change) (bool, error) {
+func (s *Sight) may(ctx context.Context, c server.Change) (bool, error) {
 	if c.Stream == 0 {
 		return true, nil
 	}
 	if !s.Sees(c) || c.Owner == s.user.ID || s.user.Role == server.Owner && time.Since(s.checked) < ownerLook {
 		return s.Sees(c), nil
 	}
-	err := s.Check(ctx)
+	err := s.check(ctx)
 	return err == nil && s.Sees(c), err
+}
+
+// Follow calls change for each change that the listener may see, and beat at intervals, at which it checks again. It
+// returns once the channel is closed, the listener may no longer listen, or a call fails.
+func (s *Sight) Follow(ctx context.Context, changes <-chan server.Change, every time.Duration,
+	change func(server.Change) error, beat func() error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case c, more := <-changes:
+			if !more {
+				return
+			}
+			var may bool
+			if may, err = s.may(ctx, c); may {
+				err = change(c)
+			}
+		case <-tick.C:
+			if err = s.check(ctx); err == nil {
+				err = beat()
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // visible returns a filter of the changes that a user may see now.
