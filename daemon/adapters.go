@@ -41,14 +41,14 @@ func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
 
 // wireRequests makes the parts that work only on request. Call it after every part that stores something of sessions.
 func (d *Daemon) wireRequests() {
-	d.syncer = proof.NewSyncer(proof.SyncerDeps{
+	d.syncer = &proof.Syncer{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Pause: d.pause, Reconciler: d.reconciler,
 		Derived: d.derive, Documents: d.documents, Attachments: d.attachments, Log: d.log,
-	})
-	d.forgetter = proof.NewForgetter(proof.ForgetterDeps{
+	}
+	d.forgetter = &proof.Forgetter{
 		State: d.db, Files: d.tailer, Router: d.router, Servers: d.servers, Derived: d.derive, Documents: d.documents,
 		Inbox: d.inbox, Rewrites: d.rewrites, Log: d.log,
-	})
+	}
 	d.remasker = &proof.Remasker{Servers: d.servers, Masking: d.masking, Machine: d.origin.Machine}
 	d.wireComparer()
 }

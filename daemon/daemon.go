@@ -78,7 +78,7 @@ type Daemon struct {
 
 	clear      clearList // what servers have with secrets in clear
 	reconciler *proof.Reconciler
-	syncer     *proof.SyncWaiter
+	syncer     *proof.Syncer
 	forgetter  *proof.Forgetter
 	comparer   comparer
 	name       *ownName
@@ -222,10 +222,10 @@ func (d *Daemon) wire(ctx context.Context) error {
 		return err
 	}
 	d.storedCheckpoints.Projections = d.projections
-	d.relay = route.NewRelay(route.Deps{
+	d.relay = &route.Relay{
 		State: d.db, Router: d.router, Copies: &derive.CopyDetector{}, Checkpoints: d.storedCheckpoints,
 		Masking: d.masking, Log: d.log,
-	})
+	}
 	d.tailer = tail.New(d.tailConfig(), d.db.Files, d.relay)
 	d.router.Remembered = d.tailer
 	d.wireReconciler(self.Former)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/daemon/route"
 )
 
@@ -18,15 +17,13 @@ import (
 type socket struct {
 	*Daemon
 	comparer
-	*proof.SyncWaiter
-	*proof.Forgetter
 	control.Inbox
 }
 
 var _ control.Daemon = socket{}
 
 func (d *Daemon) socket() socket {
-	return socket{d, d.comparer, d.syncer, d.forgetter, d.inbox}
+	return socket{d, d.comparer, d.inbox}
 }
 
 // errRemoved means that the control socket's file is gone.
@@ -79,6 +76,16 @@ func pause(ctx context.Context, t time.Duration) error {
 
 // Probe probes the servers that have not answered for a while.
 func (a socket) Probe(ctx context.Context, wait bool) { a.servers.Probe(ctx, wait) }
+
+// Sync reads every file, and waits for delivery if asked to.
+func (a socket) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+	return a.syncer.Sync(ctx, req)
+}
+
+// Forget removes a session everywhere except on disk.
+func (a socket) Forget(ctx context.Context, req control.ForgetRequest) (control.ForgetResult, error) {
+	return a.forgetter.Forget(ctx, req)
+}
 
 // Messages answers the message log of a session's current transcript.
 func (a socket) Messages(ctx context.Context, q control.MessagesQuery) (control.Messages, error) {

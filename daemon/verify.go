@@ -21,7 +21,7 @@ type comparer struct {
 
 // wireComparer makes the parts that compare on request. Call it after the syncer is made.
 func (d *Daemon) wireComparer() {
-	d.comparer = comparer{d, proof.NewService(proof.Parts{
+	d.comparer = comparer{d, &proof.Service{
 		Deps: func() proof.Deps {
 			return proof.Deps{
 				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
@@ -35,7 +35,7 @@ func (d *Daemon) wireComparer() {
 			return s.Name, err
 		},
 		Repairer: d.reconciler,
-	})}
+	}}
 }
 
 // Verify compares the disk with the servers. It uses much memory while it runs.

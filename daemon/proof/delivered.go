@@ -25,7 +25,7 @@ func (s *Service) delivered(ctx context.Context, deps Deps, before []tail.Tracke
 	}
 	ctx, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
-	return d, s.parts.Syncer.Drained(ctx, deps.State.Outbox.LastSeq())
+	return d, s.Syncer.Drained(ctx, deps.State.Outbox.LastSeq())
 }
 
 // began reports whether a transcript that is not delivered began after the sync, which delivers all that it finds.

@@ -36,8 +36,8 @@ type forgetSessions interface {
 	Forget(session string)
 }
 
-// ForgetterDeps is what a Forgetter needs. All fields are required.
-type ForgetterDeps struct {
+// Forgetter forgets sessions. All fields are required. Its methods may be called at any time.
+type Forgetter struct {
 	State     *state.DB
 	Files     *tail.Tailer
 	Router    *route.Router
@@ -49,16 +49,10 @@ type ForgetterDeps struct {
 	Log       *slog.Logger
 }
 
-// Forgetter forgets sessions. Its methods may be called at any time.
-type Forgetter struct{ ForgetterDeps }
-
-// NewForgetter returns a Forgetter. It starts nothing.
-func NewForgetter(d ForgetterDeps) *Forgetter { return &Forgetter{d} }
-
 // inFlight is longer than a request of usual size can take.
 const inFlight = 65 * time.Second
 
-// atOnce is how long somebody waits for servers to forget; Settle gives them longer.
+// atOnce limits how long Forget waits for servers; Settle gives them longer.
 const atOnce = 10 * time.Second
 
 // Forget removes a session everywhere except on disk. First it leaves a tombstone, so that nothing more is queued. Then

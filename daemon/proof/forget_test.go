@@ -15,7 +15,7 @@ func TestTrackedBeforeTheTailerRuns(t *testing.T) {
 	t.Cleanup(func() { kit.Should(t, db.Close()) })
 	file := tail.File{ID: 1, Path: "/r/p/one.jsonl", Root: "/r", Name: "one", Copy: 1}
 	kit.Must(t, db.Files.Update(t.Context(), []tail.Tracked{{File: file}}))
-	f := NewForgetter(ForgetterDeps{State: db, Files: tail.New(tail.Config{Roots: []tail.Root{{Dir: t.TempDir()}}}, db.Files, nil)})
+	f := &Forgetter{State: db, Files: tail.New(tail.Config{Roots: []tail.Root{{Dir: t.TempDir()}}}, db.Files, nil)}
 	got, err := f.tracked(t.Context())
 	kit.Check(t, err == nil && len(got) == 1 && got[0].File.Path == file.Path, "%+v, %v; want %s", got, err, file.Path)
 }

@@ -26,7 +26,7 @@ func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (contro
 			return all, err
 		}
 	}
-	deps := s.parts.Deps()
+	deps := s.Deps()
 	facts, err := deps.State.Files.Routings(ctx)
 	if err != nil {
 		return all, err
@@ -37,7 +37,7 @@ func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (contro
 		return all, nothingToSend(session, &all)
 	}
 	for _, dest := range slices.Sorted(maps.Keys(byDest)) {
-		some, err := s.parts.Repairer.Repair(ctx, dest, byDest[dest], req.FromStart)
+		some, err := s.Repairer.Repair(ctx, dest, byDest[dest], req.FromStart)
 		merge(&all, some)
 		if err != nil {
 			return all, err
@@ -48,7 +48,7 @@ func (s *Service) Resend(ctx context.Context, req control.ResendRequest) (contro
 
 // session returns the full name of a session. An unknown session is a usage error.
 func (s *Service) session(name string) (string, error) {
-	whole, err := s.parts.Session(name)
+	whole, err := s.Session(name)
 	if known, ok := errors.AsType[*control.Error](err); ok && known.Code == control.CodeNoSession {
 		return "", control.Usage(known.Message, known.Hint)
 	}

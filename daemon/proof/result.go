@@ -15,7 +15,7 @@ import (
 )
 
 // result counts where the lines are.
-func (s *SyncWaiter) result(ctx context.Context, err error) control.SyncResult {
+func (s *Syncer) result(ctx context.Context, err error) control.SyncResult {
 	stats, usage := s.Files.Stats(), s.State.Outbox.Usage()
 	r := control.SyncResult{
 		SchemaVersion: control.SchemaVersion, Done: err == nil, Lines: stats.Lines,
@@ -58,7 +58,7 @@ func (s *SyncWaiter) result(ctx context.Context, err error) control.SyncResult {
 }
 
 // deadLines counts how many of all dead letters are lines on disk.
-func (s *SyncWaiter) deadLines(ctx context.Context, all int64) int64 {
+func (s *Syncer) deadLines(ctx context.Context, all int64) int64 {
 	if all == 0 {
 		return 0
 	}
@@ -75,7 +75,7 @@ func (s *SyncWaiter) deadLines(ctx context.Context, all int64) int64 {
 }
 
 // excludedLines counts the lines excluded by their type, in a history by their project, or in forgotten sessions.
-func (s *SyncWaiter) excludedLines(ctx context.Context) (n int64) {
+func (s *Syncer) excludedLines(ctx context.Context) (n int64) {
 	excluded := s.Router.ExcludedOnDisk(s.Files)
 	maps.DeleteFunc(excluded, func(_ tail.FileID, why string) bool { return why != route.Forgotten })
 	if len(excluded) == 0 && len(s.Router.Rules().ExcludeTypes) == 0 && !s.Router.History.Any() {
@@ -101,7 +101,7 @@ func (s *SyncWaiter) excludedLines(ctx context.Context) (n int64) {
 
 // Unlisted returns the folders that cannot be listed, with the reasons. A root that never existed is left out: Claude
 // Code makes it with its first session.
-func (s *SyncWaiter) Unlisted() []string {
+func (s *Syncer) Unlisted() []string {
 	var out []string
 	for path, err := range s.Files.Unlisted() {
 		if errors.Is(err, fs.ErrNotExist) && !s.hasFilesBelow(path) {
@@ -114,7 +114,7 @@ func (s *SyncWaiter) Unlisted() []string {
 }
 
 // hasFilesBelow reports whether a known file is below a root.
-func (s *SyncWaiter) hasFilesBelow(dir string) bool {
+func (s *Syncer) hasFilesBelow(dir string) bool {
 	return slices.ContainsFunc(s.Files.Files(), func(t tail.Tracked) bool { return t.Gone == 0 && t.File.Root == dir })
 }
 

@@ -10,19 +10,14 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 )
 
-// Parts is what a Service needs. Every field is required.
-type Parts struct {
+// Service answers the requests to compare, and to send differences again. Every field is required. Safe for concurrent
+// use.
+type Service struct {
 	Deps     func() Deps // for one run, whose rules do not change
-	Syncer   *SyncWaiter
+	Syncer   *Syncer
 	Session  func(name string) (string, error) // the full name of a session; an error for an unknown one
 	Repairer *Reconciler
 }
-
-// Service answers the requests to compare, and to send differences again. Safe for concurrent use.
-type Service struct{ parts Parts }
-
-// NewService returns a Service. It starts nothing.
-func NewService(p Parts) *Service { return &Service{p} }
 
 // Verify syncs, and compares the transcripts on disk with what the servers hold. With req.Repair it sends the
 // differences again, and compares once more.
@@ -45,9 +40,9 @@ func (s *Service) Verify(ctx context.Context, req control.VerifyRequest,
 // compare syncs and compares.
 func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (r control.VerifyReport, repairs wrong, err error) {
-	deps := s.parts.Deps()
+	deps := s.Deps()
 	before := deps.Files.Files()
-	synced, err := s.parts.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+	synced, err := s.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 	if err != nil {
 		return r, repairs, err
 	}
@@ -65,7 +60,7 @@ func (s *Service) compare(ctx context.Context, req control.VerifyRequest,
 	} else if options.Delivered, err = s.delivered(ctx, deps, before); err != nil {
 		options.Incomplete, options.Reason = "what came meanwhile waits: "+err.Error(), ReasonTimeout
 	}
-	if r, repairs, err = run(ctx, s.parts.Deps(), options); err != nil {
+	if r, repairs, err = run(ctx, s.Deps(), options); err != nil {
 		return r, repairs, err
 	}
 	r.Resumed, r.Retired = synced.Resumed, synced.Retired
@@ -78,7 +73,7 @@ func (s *Service) chosen(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	whole, err := s.parts.Session(name)
+	whole, err := s.Session(name)
 	if known, ok := errors.AsType[*control.Error](err); ok && known.Code == control.CodeNoSession {
 		return name, nil
 	}
@@ -107,13 +102,13 @@ func SyncError(r control.SyncResult) error {
 // repair sends again what a comparison found wrong, and waits for its delivery while there is progress.
 func (s *Service) repair(ctx context.Context, req control.VerifyRequest, repairs wrong,
 	progress func(control.VerifyProgress)) (all control.ResendResult, err error) {
-	deps := s.parts.Deps()
+	deps := s.Deps()
 	all = newResult()
 	for _, dest := range slices.Sorted(maps.Keys(repairs.lines)) {
 		if !deps.Servers.SpeaksExtension(dest) {
 			continue
 		}
-		some, err := s.parts.Repairer.Repair(ctx, dest, repairs.lines[dest], false)
+		some, err := s.Repairer.Repair(ctx, dest, repairs.lines[dest], false)
 		merge(&all, some)
 		if err != nil {
 			return all, err
@@ -133,7 +128,7 @@ func (s *Service) repair(ctx context.Context, req control.VerifyRequest, repairs
 // deliver syncs until everything is delivered, or until a sync fails during which nothing was acknowledged.
 func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *control.ResendResult,
 	progress func(control.VerifyProgress)) error {
-	deps, stop, stopped := s.parts.Deps(), make(chan struct{}), make(chan struct{})
+	deps, stop, stopped := s.Deps(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(progressEvery)
@@ -150,7 +145,7 @@ func (s *Service) deliver(ctx context.Context, req control.VerifyRequest, sent *
 	}()
 	defer func() { close(stop); <-stopped }()
 	for waiting := int64(-1); ; {
-		r, err := s.parts.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
+		r, err := s.Syncer.Sync(ctx, control.SyncRequest{Wait: true, Timeout: req.Timeout})
 		if err != nil || r.Done || r.Reason != ReasonTimeout || waiting >= 0 && r.Waiting >= waiting {
 			return err
 		}

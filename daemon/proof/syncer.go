@@ -35,8 +35,8 @@ type syncAttachments interface {
 	Pending() bool
 }
 
-// SyncerDeps is what a Syncer needs. All fields are required.
-type SyncerDeps struct {
+// Syncer waits for delivery. All fields are required. Its methods may be called at any time.
+type Syncer struct {
 	State       *state.DB
 	Files       *tail.Tailer
 	Router      *route.Router
@@ -49,16 +49,10 @@ type SyncerDeps struct {
 	Log         *slog.Logger
 }
 
-// SyncWaiter waits for delivery. Its methods may be called at any time.
-type SyncWaiter struct{ SyncerDeps }
-
-// NewSyncer returns a Syncer. It starts nothing.
-func NewSyncer(d SyncerDeps) *SyncWaiter { return &SyncWaiter{d} }
-
 // Sync reads every file at once, verifies what was read earlier of files that changed, and ends back-off and pauses,
 // including the user's. With Wait it returns when every whole line that was on disk at the call is acknowledged, or
 // known not to be sent.
-func (s *SyncWaiter) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+func (s *Syncer) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
 	limit := defaultLimit
 	if req.Timeout != "" {
 		t, err := time.ParseDuration(req.Timeout)
@@ -92,7 +86,7 @@ func (s *SyncWaiter) Sync(ctx context.Context, req control.SyncRequest) (control
 }
 
 // waitDelivered returns when everything that was read, and everything derived from it, is acknowledged.
-func (s *SyncWaiter) waitDelivered(ctx context.Context) error {
+func (s *Syncer) waitDelivered(ctx context.Context) error {
 	if err := s.Derived.Wait(ctx); err != nil {
 		return err
 	}
@@ -107,7 +101,7 @@ func (s *SyncWaiter) waitDelivered(ctx context.Context) error {
 
 // checkServers returns when no server is known to lack lines that it acknowledged. It trusts the acknowledgements of a
 // server that does not answer.
-func (s *SyncWaiter) checkServers(ctx context.Context) error {
+func (s *Syncer) checkServers(ctx context.Context) error {
 	for _, dest := range s.State.Outbox.Destinations() {
 		if s.Servers.Retired(dest) {
 			continue
@@ -123,7 +117,7 @@ func (s *SyncWaiter) checkServers(ctx context.Context) error {
 
 // ReadAll returns when every whole line on disk is in the outbox, in a file that is not read, or in one that cannot be:
 // waiting longer reads no more of that one.
-func (s *SyncWaiter) ReadAll(ctx context.Context) error {
+func (s *Syncer) ReadAll(ctx context.Context) error {
 	for {
 		err := s.Files.Sync(ctx)
 		waiting, ok := errors.AsType[*tail.WaitingError](err)
@@ -153,7 +147,7 @@ type unreadError string
 func (e unreadError) Error() string { return "cannot read " + string(e) }
 
 // allExcluded reports whether all of some files are excluded.
-func (s *SyncWaiter) allExcluded(ids []tail.FileID) bool {
+func (s *Syncer) allExcluded(ids []tail.FileID) bool {
 	excluded := s.Router.ExcludedOnDisk(s.Files)
 	return !slices.ContainsFunc(ids, func(id tail.FileID) bool { _, ok := excluded[id]; return !ok })
 }
@@ -163,7 +157,7 @@ var errPaused = errors.New("paused by the user")
 
 // delivered returns when everything that was read, and its attachments, have left the outbox. A new server announces
 // only in its first answers that it accepts attachments, and its first answer has the dead letters queued again.
-func (s *SyncWaiter) delivered(ctx context.Context) error {
+func (s *Syncer) delivered(ctx context.Context) error {
 	const rounds = 3 // sessions may keep writing
 	for range rounds {
 		requeued := s.State.Outbox.Requeued()
@@ -182,7 +176,7 @@ func (s *SyncWaiter) delivered(ctx context.Context) error {
 
 // Drained returns when every row up to seq has left the outbox, or when the user pauses. It does not wait for rows of
 // retired servers.
-func (s *SyncWaiter) Drained(ctx context.Context, seq uint64) error {
+func (s *Syncer) Drained(ctx context.Context, seq uint64) error {
 	defer s.Servers.Hasten()()
 	for s.State.Outbox.FirstSeq(s.Servers.Retired) <= seq {
 		if s.Pause.Current() != nil {

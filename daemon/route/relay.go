@@ -38,30 +38,20 @@ type masking interface {
 	Count(ranges []redact.Range)
 }
 
-// Deps is what a Relay needs.
-type Deps struct {
+// Relay is the tailer's sink. It is safe for concurrent use with different files.
+type Relay struct {
 	State       *state.DB
 	Router      *Router
 	Copies      copyDetector
 	Checkpoints checkpoints
 	Masking     masking
 	Log         *slog.Logger
-}
-
-// Relay is the tailer's sink. It is safe for concurrent use with different files.
-type Relay struct {
-	Deps
-	Listeners []Listener // called in this order; set before the first chunk
+	Listeners   []Listener // called in this order; set before the first chunk
 
 	batchers sync.Pool // of *batcher
 }
 
 var _ tail.Sink = (*Relay)(nil)
-
-// NewRelay returns a Relay without listeners.
-func NewRelay(d Deps) *Relay {
-	return &Relay{Deps: d, batchers: sync.Pool{New: func() any { return &batcher{packer: outbox.NewPacker()} }}}
-}
 
 // HasSpace reports whether reading makes sense: there is a server, and space in the outbox.
 func (r *Relay) HasSpace(live bool) bool { return r.Router.AnyServer() && r.State.HasCapacity(live) }
@@ -78,7 +68,10 @@ type staged struct {
 func (r *Relay) Deliver(ctx context.Context, chunks []tail.Chunk) ([]tail.Result, error) {
 	results := make([]tail.Result, len(chunks))
 	all := make([]staged, 0, len(chunks))
-	b := r.batchers.Get().(*batcher)
+	b, ok := r.batchers.Get().(*batcher)
+	if !ok {
+		b = &batcher{packer: outbox.NewPacker()}
+	}
 	defer func() {
 		b.release()
 		r.batchers.Put(b)
