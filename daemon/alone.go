@@ -44,8 +44,8 @@ func aloneOn(ctx context.Context, cfg config.Config) (*sys.Lock, error) {
 			return &sys.Lock{}, nil
 		}
 		pause := takeOverEvery
-		switch looks := held.Holder.PID == 0 && time.Since(began) < lookTime; {
-		case looks:
+		switch reading := held.Holder.PID == 0 && time.Since(began) < lookTime; {
+		case reading:
 			pause = lookEvery
 		case !cfg.Managed:
 			return nil, heldError{held}

@@ -34,5 +34,5 @@ func (d *Daemon) wireDeriver(observers ...derive.Observer) {
 	d.derive = derive.New(derive.Config{LineCap: d.cfg.LineCap, Log: d.log}, d.projections, d.tailer, derivePolicy{d},
 		observers...)
 	d.relay.Listeners = []route.Listener{d.attachments, d.rewrites, d.derive}
-	d.checkpoints = derive.NewCheckpoints(d.projections, d.derive)
+	d.checkpoints = &derive.Checkpoints{Projections: d.projections, Deriver: d.derive}
 }

@@ -1,22 +1,16 @@
 package outbox
 
 import (
+	"crypto/sha256"
 	"time"
 )
 
 // uploadOf returns the upload of the blob in batch seq, a new one if none has begun.
 func (l *lane) uploadOf(seq uint64) *upload {
 	if l.upload == nil || l.upload.seq != seq {
-		l.upload = newUpload(seq)
+		l.upload = &upload{seq: seq, chunk: blobChunk, sum: sha256.New()}
 	}
 	return l.upload
-}
-
-// noteLinkRequests reports that link requests are pending at the server.
-func (l *loop) noteLinkRequests(r *reply) {
-	if r.linkRequests {
-		l.d.owner.LinkRequests(l.d.dest.Key)
-	}
 }
 
 // judgeArtifact handles replies to artifacts where they differ from replies to lines: whatever is wrong with an

@@ -92,13 +92,6 @@ func (k *capabilities) tookAsLarge(r *request) bool {
 	return r.raw() <= k.TookRaw && r.wire <= k.TookWire
 }
 
-// noteTook remembers the size of a request that was accepted.
-func (k *capabilities) noteTook(r *request) {
-	if r.raw() > k.TookRaw && r.wire > k.TookWire {
-		k.TookRaw, k.TookWire = r.raw(), r.wire
-	}
-}
-
 // expire doubles a limit that is older than limitLifetime and removes one without effect. It reports whether it did.
 func (k *capabilities) expire(now time.Time) bool {
 	if k.disabled != 0 && now.Sub(k.disabledAt) >= limitLifetime {

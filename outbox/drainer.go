@@ -72,8 +72,8 @@ type Drainer struct {
 
 	ackDelay time.Duration // tests set another
 
-	wake    chan struct{}
-	retry   chan struct{}
+	wake    Bell
+	retry   Bell
 	arrived atomic.Bool                     // with wake: batches arrived
 	changed atomic.Bool                     // with retry: the configuration changed
 	flushed atomic.Bool                     // with retry: a Retry-After ends too
@@ -97,7 +97,7 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 	dr := &Drainer{
 		Log: slog.New(slog.DiscardHandler), ackDelay: ackDelay,
 		dest: d, origin: o, queue: q, memory: m, owner: owner,
-		wake: make(chan struct{}, 1), retry: make(chan struct{}, 1),
+		wake: NewBell(), retry: NewBell(),
 	}
 	dr.health = Health{State: StateUnknown, Protocol: "unknown"}
 	if d.Plain {
@@ -109,7 +109,7 @@ func NewDrainer(d Destination, o Origin, q Queue, m Memory, owner Owner) *Draine
 // Wake tells the drainer that batches arrived. It never blocks.
 func (d *Drainer) Wake() {
 	d.arrived.Store(true)
-	signal(d.wake)
+	d.wake.Ring()
 }
 
 // Retry ends every backoff and refusal wait, but not a running Retry-After. With configChanged (also a new key) it
@@ -118,21 +118,21 @@ func (d *Drainer) Retry(configChanged bool) {
 	if configChanged {
 		d.changed.Store(true)
 	}
-	signal(d.retry)
+	d.retry.Ring()
 }
 
 // Hasten has acknowledgements recorded at once until done is called, because a caller waits for the queue to become
 // empty. It never blocks.
 func (d *Drainer) Hasten() (done func()) {
 	d.hasty.Add(1)
-	signal(d.wake)
+	d.wake.Ring()
 	return func() { d.hasty.Add(-1) }
 }
 
 // SetPaused keeps everything here, or with false lets it go again. What is in flight is finished. It never blocks.
 func (d *Drainer) SetPaused(paused bool) {
 	if d.paused.Swap(paused) != paused {
-		signal(d.wake)
+		d.wake.Ring()
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *Drainer) InStep(at protocol.Ledger, incarnation string) {
 	d.mu.Lock()
 	d.inStep = &protocol.Writer{Incarnation: cmp.Or(incarnation, d.lastWriter().Incarnation), Known: at}
 	d.mu.Unlock()
-	signal(d.wake)
+	d.wake.Ring()
 }
 
 // StepBack stops sending as if the server had refused with code, and calls Owner.OutOfStep: the caller found out that
@@ -156,7 +156,7 @@ func (d *Drainer) StepBack(code, incarnation string) bool {
 		return false
 	}
 	d.behind = code
-	signal(d.wake)
+	d.wake.Ring()
 	return true
 }
 
@@ -188,7 +188,7 @@ func (d *Drainer) Explain(detail, hint string) {
 	d.mu.Lock()
 	d.trouble, d.troubleHint = detail, hint
 	d.mu.Unlock()
-	signal(d.wake)
+	d.wake.Ring()
 }
 
 // StreamInStep is InStep after a refusal of one stream. It never blocks.
@@ -196,7 +196,7 @@ func (d *Drainer) StreamInStep(stream uint64) {
 	d.mu.Lock()
 	d.joined = append(d.joined, stream)
 	d.mu.Unlock()
-	signal(d.wake)
+	d.wake.Ring()
 }
 
 // takeSteps returns what InStep, StreamInStep and StepBack were called with since the last call. What InStep was called
@@ -215,14 +215,7 @@ func (d *Drainer) takeSteps() (at *protocol.Writer, joined []uint64, behind stri
 // Flush is Retry(false) that ends a running Retry-After too: a person asks. It never blocks.
 func (d *Drainer) Flush() {
 	d.flushed.Store(true)
-	signal(d.retry)
-}
-
-func signal(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
+	d.retry.Ring()
 }
 
 // Run delivers until ctx is done. Then it waits up to a second for requests in flight and records acknowledgements. It

@@ -61,7 +61,7 @@ func newLoop(d *Drainer, learned Learned) *loop {
 	proven := learned.Took && learned.Config == d.dest.fingerprint()
 	l.server = capabilities{Learned: learned, plain: d.dest.Plain, proven: proven,
 		receipts: protocol.ReceiptsAfter(&learned.Ledger)}
-	l.stepBackIfTold(learned.Ledger.Doubted())
+	l.stepBackFor(learned.Ledger.Doubted())
 	return l
 }
 

@@ -184,7 +184,9 @@ func (l *loop) probed(now time.Time, r result) {
 // not, the transfer is dropped and its batches are fetched again when the gate opens.
 func (l *loop) handleReply(now time.Time, r result) bool {
 	w, k := r.transfer, &l.server
-	l.noteLinkRequests(&r.reply)
+	if r.reply.linkRequests {
+		l.d.owner.LinkRequests(l.d.dest.Key)
+	}
 	if r.reply.verdict == outOfStep {
 		l.stepBack(now, r)
 		return false
@@ -247,7 +249,9 @@ func (l *loop) acknowledge(now time.Time, r result) {
 			l.acks.learn = true
 		}
 		k.proven, k.refusedInRow = true, 0
-		k.noteTook(r.request)
+		if r.request.raw() > k.TookRaw && r.request.wire > k.TookWire {
+			k.TookRaw, k.TookWire = r.request.raw(), r.request.wire
+		}
 	}
 	l.requestSucceeded(now, r.lane)
 }

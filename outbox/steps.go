@@ -11,7 +11,7 @@ import (
 // their batches may have left the queue.
 func (l *loop) resume() {
 	at, joined, behind := l.d.takeSteps()
-	defer l.stepBackIfTold(behind)
+	defer l.stepBackFor(behind)
 	for _, lane := range l.lanes {
 		if at != nil {
 			lane.transfer = nil
@@ -32,8 +32,8 @@ func (l *loop) resume() {
 	l.recovered(time.Now())
 }
 
-// stepBackIfTold stops where Drainer.StepBack was called with a code.
-func (l *loop) stepBackIfTold(code string) {
+// stepBackFor stops sending for the code of a call of Drainer.StepBack; "": there was none.
+func (l *loop) stepBackFor(code string) {
 	if code != "" {
 		r := result{reply: reply{summary: "the server stores something else than was acknowledged"}, round: l.gate.Round()}
 		r.reply.outOfStep(code)

@@ -3,7 +3,6 @@ package outbox
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -48,8 +47,6 @@ type upload struct {
 	setbacks       int
 	hashMismatches int // times the server reported a wrong hash
 }
-
-func newUpload(seq uint64) *upload { return &upload{seq: seq, chunk: blobChunk, sum: sha256.New()} }
 
 // blobTransfer is the upload of a blob with its open content and the request that names it.
 type blobTransfer struct {
@@ -166,7 +163,9 @@ func (u *blobTransfer) finish(ctx context.Context) reply {
 	if hex.EncodeToString(u.sum.Sum(nil)) != u.ref.SHA256 {
 		return reply{verdict: contentGone, summary: errChanged.Error()}
 	}
-	body, err := u.r.blobEnd(u.s.origin)
+	body, err := u.r.blobBody(u.s.origin, struct {
+		Name string `json:"name"`
+	}{u.ref.Name})
 	if err != nil {
 		return u.r.noAnswer(err)
 	}
@@ -297,13 +296,6 @@ func (r *request) blobStart(o *Origin) ([]byte, error) {
 		Media string `json:"media_type"`
 		Name  string `json:"name"`
 	}{ref.Size, ref.Media, ref.Name})
-}
-
-// blobEnd builds the body of the request that ends an upload.
-func (r *request) blobEnd(o *Origin) ([]byte, error) {
-	return r.blobBody(o, struct {
-		Name string `json:"name"`
-	}{r.batches[0].Blob.Name})
 }
 
 // blobBody builds a body with the common members, followed by those of rest.

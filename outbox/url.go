@@ -53,10 +53,8 @@ func NormalizeURL(raw string) (*url.URL, string, error) {
 // normalHost returns the host in lower case, without the default port of the scheme.
 func normalHost(u *url.URL) string {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
-	if port == defaultPort(u.Scheme) {
-		port = ""
-	}
-	if port != "" {
+	byDefault := u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443"
+	if port != "" && !byDefault {
 		return net.JoinHostPort(host, port)
 	}
 	if strings.Contains(host, ":") {
@@ -69,11 +67,4 @@ func normalHost(u *url.URL) string {
 func validPort(port string) bool {
 	n, err := strconv.Atoi(port)
 	return port == "" || err == nil && n >= 1 && n <= 65535
-}
-
-func defaultPort(scheme string) string {
-	if scheme == "https" {
-		return "443"
-	}
-	return "80"
 }

@@ -1,10 +1,15 @@
 package protocol
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,14 +20,6 @@ import (
 // nonce and its HMAC under the key's hash. The server, which stores the hash, answers with an HMAC of the nonce and of
 // its store's id. Neither HMAC is valid for another nonce. Keys are random, so they cannot be guessed. A man in the
 // middle can relay both; only TLS prevents that.
-
-import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"net/url"
-	"regexp"
-)
 
 // KeyProofPath is where a server proves to know a key, below its base path. The query has key, nonce and proof.
 const KeyProofPath = "/api/proof"

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ccship/ccship/state/kv"
-
 	"github.com/ccship/ccship/tail"
 )
 

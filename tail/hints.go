@@ -8,7 +8,7 @@ const manyHints = 32
 // hint records that something happened at a path. The caller holds mu.
 func (t *Tailer) hint(path string) {
 	t.requests.hints[path] = struct{}{}
-	t.ring()
+	ring(t.wake)
 }
 
 // scanHints checks the paths where something happened.

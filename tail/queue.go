@@ -70,7 +70,7 @@ func (t *Tailer) activateSession(f *file, now time.Duration) {
 	d.listSoon = true
 	t.touchBelow(d, now)
 	t.scan.toList = append(t.scan.toList, d)
-	t.ring()
+	ring(t.wake)
 }
 
 func (t *Tailer) touchBelow(d *folder, now time.Duration) {
@@ -237,7 +237,7 @@ func (t *Tailer) putBack(j job, waits bool) {
 		t.push(f, j.class)
 	}
 	t.notifySyncs()
-	t.ring()
+	ring(t.wake)
 }
 
 // release frees a worker's slot. Another worker may be waiting for it.

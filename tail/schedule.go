@@ -13,7 +13,7 @@ func (t *Tailer) scheduleInspection(f *file, at time.Duration) {
 	if !f.inspectScheduled || sooner {
 		f.inspectScheduled = true
 		t.queue.due.Add(f, at)
-		t.ring()
+		ring(t.wake)
 	}
 }
 
@@ -41,8 +41,5 @@ func (t *Tailer) scheduleScrub(f *file, at time.Duration) {
 	}
 	f.scrubScheduled = true
 	t.scrub.due.Add(f, at)
-	select {
-	case t.scrub.bell <- struct{}{}:
-	default:
-	}
+	ring(t.scrub.bell)
 }

@@ -148,9 +148,6 @@ func (t *Tailer) syncDone(s *syncWaiter) (bool, error) {
 // notifySyncs wakes all Syncs to check whether they are complete. The caller holds mu.
 func (t *Tailer) notifySyncs() {
 	for s := range t.syncs {
-		select {
-		case s.bell <- struct{}{}:
-		default:
-		}
+		ring(s.bell)
 	}
 }

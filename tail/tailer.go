@@ -203,10 +203,10 @@ func (t *Tailer) serveRequests(ctx context.Context) {
 	}
 }
 
-// ring wakes the main loop.
-func (t *Tailer) ring() {
+// ring wakes the goroutine that waits for a bell. It never blocks.
+func ring(bell chan<- struct{}) {
 	select {
-	case t.wake <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
@@ -223,13 +223,13 @@ func (t *Tailer) askFullLocked(reason string) {
 	if reason != "" {
 		t.requests.reason = reason
 	}
-	t.ring()
+	ring(t.wake)
 }
 
 // Wake says that the sink may have space again, or may take files it answered ErrLater. It never blocks.
 func (t *Tailer) Wake() {
 	t.woken.Store(true)
-	t.ring()
+	ring(t.wake)
 }
 
 // Reread has files delivered from line 0 in a new generation. Ids that are not known are passed over.

@@ -166,8 +166,8 @@ func (p *listing) trusts(d *folder) bool {
 	}
 	resting := d.ofSession() && !d.watched && d.project().attended && d.project().local &&
 		(p.number+uint32(d.turn))%restTurns != 0
-	told := d.watched && d.attended && d.local && d.settled
-	if !resting && !told || !p.sound(d, resting) {
+	notified := d.watched && d.attended && d.local && d.settled
+	if !resting && !notified || !p.sound(d, resting) {
 		p.looked += min(1, len(d.files))
 		return false
 	}

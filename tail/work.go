@@ -24,14 +24,14 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 		a.Reset()
 		t.arenas.Put(a)
 	}()
-	looks := make([]inspection, len(j.files))
+	inspections := make([]inspection, len(j.files))
 	errs := make([]error, len(j.files))
 	chunks := make([]Chunk, 0, len(j.files))
 	at := make([]int, 0, len(j.files))
 	left := t.cfg.TurnBytes
-	t.prepare(j, looks)
-	for i := range looks {
-		l := &looks[i]
+	t.prepare(j, inspections)
+	for i := range inspections {
+		l := &inspections[i]
 		if l.wishes.reload.open() {
 			t.reload(ctx, l)
 		}
@@ -41,7 +41,7 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 			chunks, at = append(chunks, *l.chunk), append(at, i)
 		}
 	}
-	results := make([]Result, len(looks))
+	results := make([]Result, len(inspections))
 	var failed error
 	if len(chunks) > 0 {
 		var answers []Result
@@ -55,16 +55,16 @@ func (t *Tailer) runJob(ctx context.Context, j job) {
 		}
 		t.noteDelivery(ctx, failed)
 	}
-	for i := range looks {
+	for i := range inspections {
 		if errors.Is(results[i].Err, ErrStale) {
-			t.reload(ctx, &looks[i])
+			t.reload(ctx, &inspections[i])
 		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := range looks {
-		t.finishInspection(&looks[i], errs[i], results[i])
-		t.rest(looks[i].f)
+	for i := range inspections {
+		t.finishInspection(&inspections[i], errs[i], results[i])
+		t.rest(inspections[i].f)
 	}
 	t.release(j)
 	t.notifySyncs()
@@ -94,12 +94,12 @@ func (t *Tailer) noteDelivery(ctx context.Context, err error) {
 }
 
 // prepare copies what the inspections need to know about their files.
-func (t *Tailer) prepare(j job, looks []inspection) {
+func (t *Tailer) prepare(j job, inspections []inspection) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, f := range j.files {
 		k := f.facts()
-		looks[i] = inspection{
+		inspections[i] = inspection{
 			t: t, f: f, known: k.Tracked, expect: k.seen, deep: f.wishes.deep.open(), wishes: f.wishes, wakes: t.queue.wakes,
 			alone: len(j.files) == 1, live: j.class != imported, unchangedSince: k.changed, pastHolds: f.pastHolds, long: k.long,
 			before: t.table.before[f],

@@ -37,7 +37,9 @@ func (a *app) checkpointBudget() *cobra.Command {
 				budgets, err = client.Budgets(cmd.Context(), req.Session)
 			}
 			if req.Model != "" && !set && !unset {
-				budgets.Budgets = ofModel(budgets.Budgets, req.Model)
+				budgets.Budgets = slices.DeleteFunc(budgets.Budgets, func(b control.Budget) bool {
+					return b.Session != "" || b.Model != req.Model
+				})
 			}
 			return show.Answer(&a.App, budgets, err, a.View().Budgets)
 		},
@@ -62,9 +64,4 @@ func checkBudget(req *control.BudgetRequest, set, unset bool) error {
 		return control.Usage("--set is a number of tokens", "--unset forgets what was set")
 	}
 	return nil
-}
-
-// ofModel returns the budgets of a model: none when nothing is known of it.
-func ofModel(all []control.Budget, model string) []control.Budget {
-	return slices.DeleteFunc(all, func(b control.Budget) bool { return b.Session != "" || b.Model != model })
 }

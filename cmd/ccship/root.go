@@ -7,9 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ccship/ccship/cmd/ccship/show"
-
 	"github.com/ccship/ccship/cmd/ccship/setup"
+	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/config"
 )
@@ -67,7 +66,8 @@ func (a *app) root() *cobra.Command {
 	a.Flags.String("config", "", "configuration `file`")
 	for _, name := range []string{"state_dir", "socket", "roots", "server_url", "api_key_file", "log_level"} {
 		if o, ok := config.LookupOption(name); ok {
-			a.Flags.Var(newOptionValue(o), o.Flag(), lowerFirst(strings.TrimSuffix(o.Doc, ".")))
+			doc := strings.TrimSuffix(o.Doc, ".")
+			a.Flags.Var(newOptionValue(o), o.Flag(), strings.ToLower(doc[:1])+doc[1:])
 		}
 	}
 	a.Flags.BoolVar(&a.JSON, "json", false, "print one JSON document")
@@ -110,8 +110,6 @@ func group(root *cobra.Command) {
 		}
 	}
 }
-
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // optionValue is the value of a flag that sets an option of the configuration. Help shows its kind.
 type optionValue struct{ text, kind string }

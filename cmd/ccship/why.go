@@ -227,7 +227,7 @@ func (q question) printLink(commits []provenance.Commit) error {
 
 // lines answers about lines of a file. Commits that only moved or formatted a line are passed.
 func (q question) lines(ctx context.Context, t history.Target) error {
-	list, err := q.repo.Blame(ctx, t.File, t.From, t.To)
+	list, err := q.repo.Blame(ctx, "", t.File, t.From, t.To)
 	if err != nil {
 		return control.Usage(err.Error(), "FILE:LINE, with a line that a file in the repository has")
 	}

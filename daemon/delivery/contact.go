@@ -38,11 +38,6 @@ type contacts struct {
 	next  []string                 // destinations whose probe has not begun; guarded by mu
 }
 
-func newContacts() contacts {
-	return contacts{limit: contactTime, fresh: control.ContactFresh,
-		known: map[string]contact{}, under: map[string]chan struct{}{}}
-}
-
 // of returns what is known about a destination.
 func (c *contacts) of(dest string) contact {
 	c.mu.Lock()
@@ -101,7 +96,7 @@ func (s *Servers) Probe(ctx context.Context, wait bool) {
 		}
 		done, begun := s.contacts.ask(dest)
 		if begun {
-			s.bell.ring()
+			s.bell.Ring()
 		}
 		all = append(all, done)
 	}

@@ -29,18 +29,14 @@ func Rows(ctx context.Context, db *state.DB, p control.Page) (rows []control.Out
 	}
 	rows = []control.OutboxRow{}
 	for _, q := range queued {
-		stream := facts[q.File].Stream
+		stream, kind := facts[q.File].Stream, "lines"
+		if q.Blobs {
+			kind = "blobs"
+		}
 		rows = append(rows, control.OutboxRow{
-			Server: project.ServerURL(q.Dest), Session: stream.SessionID, Path: stream.Path, Kind: kindOf(&q),
+			Server: project.ServerURL(q.Dest), Session: stream.SessionID, Path: stream.Path, Kind: kind,
 			Batches: q.Batches, Entries: q.Entries, Bytes: q.Raw, Stored: q.Bytes, OldestAt: q.Oldest.UTC(),
 		})
 	}
 	return rows, next, nil
-}
-
-func kindOf(q *state.Queued) string {
-	if q.Blobs {
-		return "blobs"
-	}
-	return "lines"
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
@@ -55,14 +56,16 @@ type Servers struct {
 	// clients make the requests, each to one destination; guarded by mu
 	clients map[string]*http.Client
 	opened  []*outbox.Drainer // not yet running; guarded by mu
-	bell    bell              // rings when opened or contacts has grown
+	bell    outbox.Bell       // rings when opened or contacts has grown
 }
 
 // New returns Servers without any server. It starts nothing.
 func New(c Config) *Servers {
 	return &Servers{
-		Config: c, contacts: newContacts(), ownKey: &keyFile{optional: true},
-		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: newBell(),
+		Config: c, ownKey: &keyFile{optional: true},
+		contacts: contacts{limit: contactTime, fresh: control.ContactFresh,
+			known: map[string]contact{}, under: map[string]chan struct{}{}},
+		all: map[string]*outbox.Drainer{}, clients: map[string]*http.Client{}, bell: outbox.NewBell(),
 	}
 }
 
@@ -126,7 +129,7 @@ func (s *Servers) Open(dest string) error {
 	drainer.SetPaused(s.paused)
 	s.all[dest] = drainer
 	s.opened = append(s.opened, drainer)
-	s.bell.ring()
+	s.bell.Ring()
 	return nil
 }
 

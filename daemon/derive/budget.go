@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript/session"
@@ -23,7 +22,7 @@ const (
 
 // AllBudgets returns what is known about models, and what the user has set for sessions.
 func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
-	known := c.projections.Checkpoints.Budgets()
+	known := c.Projections.Checkpoints.Budgets()
 	models := learned(known.Compactions)
 	maps.Copy(models, known.Models)
 	var list []control.Budget
@@ -32,7 +31,7 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 	}
 	var sessions []control.Budget
 	for file, limit := range known.Files {
-		f, found, err := c.projections.State.Files.Routing(ctx, file)
+		f, found, err := c.Projections.State.Files.Routing(ctx, file)
 		if err != nil {
 			return wireBudgets(), err
 		}
@@ -47,9 +46,9 @@ func (c *Checkpoints) AllBudgets(ctx context.Context) (control.Budgets, error) {
 
 // Budget returns how many tokens a session can hold, and how many it uses. name is the session's.
 func (c *Checkpoints) Budget(ctx context.Context, file tail.FileID, name string) (control.Budgets, error) {
-	known := c.projections.Checkpoints.Budgets()
+	known := c.Projections.Checkpoints.Budgets()
 	var b control.Budget
-	err := c.deriver.Query(ctx, file, func(s *FoldStep) error {
+	err := c.Deriver.Query(ctx, file, func(s *FoldStep) error {
 		sum := s.Session.Summary()
 		b = wireBudget(s.Session.TokenBudget())
 		b.Session, b.Model, b.Used = s.Facts.Stream.SessionID, sum.Model, sum.Context.Tokens
@@ -79,7 +78,7 @@ func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name stri
 	if len(req.Model) > maxModelName {
 		return wireBudgets(), control.Usage("the name of the model is too long", "use a name like claude-sonnet-5")
 	}
-	if err := c.projections.Checkpoints.SetBudget(ctx, req.Model, file, req.Limit); err != nil {
+	if err := c.Projections.Checkpoints.SetBudget(ctx, req.Model, file, req.Limit); err != nil {
 		return wireBudgets(), err
 	}
 	if req.Model != "" {
@@ -90,7 +89,7 @@ func (c *Checkpoints) SetBudget(ctx context.Context, file tail.FileID, name stri
 
 // modelBudget returns what holds for a new session of a model.
 func (c *Checkpoints) modelBudget(model string) control.Budget {
-	known := c.projections.Checkpoints.Budgets()
+	known := c.Projections.Checkpoints.Budgets()
 	b := wireBudget(session.BudgetFor(model, 0, 0, budgetOptions(known, 0)))
 	b.Model, b.Seen, b.Pinned = model, learnedLimit(model, known.Compactions[model]), known.Models[model] > 0
 	return b

@@ -13,8 +13,6 @@ type cache struct {
 	count       atomic.Int64 // len(projections)
 }
 
-func newCache() cache { return cache{projections: map[tail.FileID]*liveProjection{}} }
-
 func (c *cache) add(p *liveProjection) {
 	c.projections[p.file] = p
 	c.count.Store(int64(len(c.projections)))

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
@@ -28,13 +27,8 @@ const (
 
 // Checkpoints answers queries about checkpoints and budgets. It is safe for concurrent use.
 type Checkpoints struct {
-	projections *projection.DB
-	deriver     *Deriver
-}
-
-// NewCheckpoints returns the checkpoints kept in projections.
-func NewCheckpoints(projections *projection.DB, deriver *Deriver) *Checkpoints {
-	return &Checkpoints{projections: projections, deriver: deriver}
+	Projections *projection.DB
+	Deriver     *Deriver
 }
 
 // List returns a session's checkpoints, or those of all sessions if file is 0, newest first. It first folds the session
@@ -42,13 +36,13 @@ func NewCheckpoints(projections *projection.DB, deriver *Deriver) *Checkpoints {
 func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.Page) (control.Checkpoints, error) {
 	a := control.Checkpoints{SchemaVersion: control.SchemaVersion, Checkpoints: []control.Checkpoint{}}
 	if file != 0 {
-		err := c.deriver.Query(ctx, file, func(*FoldStep) error { return nil })
+		err := c.Deriver.Query(ctx, file, func(*FoldStep) error { return nil })
 		// If the file is gone its checkpoints stay. If it was never read it has none.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, state.ErrUnknownFile) {
 			return a, fmt.Errorf("list checkpoints: %w", err)
 		}
 	}
-	list, more, err := c.projections.Checkpoints.List(ctx, file, page.Offset, page.Limit)
+	list, more, err := c.Projections.Checkpoints.List(ctx, file, page.Offset, page.Limit)
 	if err != nil {
 		return a, err
 	}
@@ -63,7 +57,7 @@ func (c *Checkpoints) List(ctx context.Context, file tail.FileID, page control.P
 
 // Get returns the checkpoint with an id.
 func (c *Checkpoints) Get(ctx context.Context, id string) (control.CheckpointAnswer, error) {
-	p, found, err := c.projections.Checkpoints.Checkpoint(ctx, id)
+	p, found, err := c.Projections.Checkpoints.Checkpoint(ctx, id)
 	if err == nil && !found {
 		err = control.NewError(control.CodeNoCheckpoint, fmt.Sprintf("there is no checkpoint %.40q", id),
 			"`ccship checkpoint list` names them")
@@ -85,7 +79,7 @@ func (c *Checkpoints) Create(ctx context.Context, file tail.FileID, name string,
 	if err != nil {
 		return a, err
 	}
-	err = c.deriver.Query(ctx, file, func(s *FoldStep) error {
+	err = c.Deriver.Query(ctx, file, func(s *FoldStep) error {
 		if !hasCheckpoints(s) {
 			return control.Usage("an agent's transcript has no checkpoints",
 				"name the session that started it: "+s.Facts.Stream.Parent)

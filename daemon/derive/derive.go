@@ -120,7 +120,7 @@ type Deriver struct {
 	policy      Policy
 	observers   []Observer
 
-	bell     Bell
+	bell     outbox.Bell
 	schedule schedule
 	clean    cleanLines
 	queries  queryQueue
@@ -141,10 +141,12 @@ var ErrStopping = errors.New("the daemon is stopping")
 
 // New returns a deriver. Run starts it.
 func New(cfg Config, projections *projection.DB, files Files, policy Policy, observers ...Observer) *Deriver {
-	b := NewBell()
 	return &Deriver{
 		cfg: cfg, projections: projections, files: files, policy: policy, observers: observers,
-		bell: b, schedule: newSchedule(), stopped: make(chan struct{}), cache: newCache(), saver: newSaver(projections),
+		bell: outbox.NewBell(), stopped: make(chan struct{}), saver: newSaver(projections),
+		schedule: schedule{live: map[tail.FileID]struct{}{}, backfill: map[tail.FileID]struct{}{},
+			failed: map[tail.FileID]failure{}},
+		cache: cache{projections: map[tail.FileID]*liveProjection{}},
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"

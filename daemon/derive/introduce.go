@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/session"
@@ -25,7 +26,7 @@ const retryAfter = 2 * time.Second
 type Introductions struct {
 	projections *projection.DB
 	log         *slog.Logger
-	bell        Bell // rings when there is something to save
+	bell        outbox.Bell // rings when there is something to save
 
 	saving  sync.Mutex // held while one is saved, so that its session is not forgotten meanwhile; taken before mu
 	failing bool       // the last save failed; guarded by saving
@@ -46,7 +47,7 @@ func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slo
 	if err := projections.Introductions.Forget(ctx, time.Now().Add(-introductionsKept).UnixMilli()); err != nil {
 		return nil, err
 	}
-	return &Introductions{projections: projections, log: log, bell: NewBell(),
+	return &Introductions{projections: projections, log: log, bell: outbox.NewBell(),
 		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{},
 		toldAt: map[string]int64{}, back: map[string]bool{}}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 )
 
@@ -26,7 +27,7 @@ type notices struct {
 	projections   *projection.DB
 	introductions *Introductions
 	log           *slog.Logger
-	bell          Bell
+	bell          outbox.Bell
 	follow        *follow
 
 	leaseTime, againAfter time.Duration

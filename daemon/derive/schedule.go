@@ -29,11 +29,6 @@ type failure struct {
 	retryAt time.Time // not before
 }
 
-func newSchedule() schedule {
-	return schedule{live: map[tail.FileID]struct{}{}, backfill: map[tail.FileID]struct{}{},
-		failed: map[tail.FileID]failure{}}
-}
-
 // add schedules transcripts.
 func (s *schedule) add(id tail.FileID, backfill bool) {
 	s.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
@@ -46,7 +45,7 @@ type settings interface {
 type Collector struct {
 	AttachmentDeps
 
-	bell   derive.Bell
+	bell   outbox.Bell
 	all    atomic.Bool // list every session's folder
 	listed atomic.Bool // folders were listed since the last call of Freed
 
@@ -69,7 +68,7 @@ type AttachmentDeps struct {
 
 // NewAttachments returns a Collector. It starts nothing.
 func NewAttachments(d AttachmentDeps) *Collector {
-	return &Collector{AttachmentDeps: d, bell: derive.NewBell(), dirty: map[tail.FileID]bool{}}
+	return &Collector{AttachmentDeps: d, bell: outbox.NewBell(), dirty: map[tail.FileID]bool{}}
 }
 
 // Committed notes that lines of a transcript were queued. It never blocks for long.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
-	"github.com/ccship/ccship/daemon/derive"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -37,7 +37,7 @@ type LinkRequests struct {
 	tracker *Tracker
 	machine string
 	servers Servers
-	bell    derive.Bell
+	bell    outbox.Bell
 
 	mu        sync.Mutex
 	announced map[string]bool // servers that have requests; guarded by mu
@@ -48,7 +48,7 @@ type LinkRequests struct {
 // NewLinkRequests returns the link requests for a machine. Run starts them.
 func NewLinkRequests(t *Tracker, machine string, servers Servers) *LinkRequests {
 	return &LinkRequests{
-		tracker: t, machine: machine, servers: servers, bell: derive.NewBell(), announced: map[string]bool{},
+		tracker: t, machine: machine, servers: servers, bell: outbox.NewBell(), announced: map[string]bool{},
 		done: map[string]bool{},
 	}
 }

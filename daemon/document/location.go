@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-
 	"github.com/ccship/ccship/tail"
 )
 

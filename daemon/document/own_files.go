@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/ccship/ccship/daemon/config"
-
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"

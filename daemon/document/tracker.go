@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/config"
-	"github.com/ccship/ccship/daemon/derive"
-
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/transcript"
@@ -64,7 +62,7 @@ type Tracker struct {
 	Deps
 	answers *answers
 
-	bell        derive.Bell
+	bell        outbox.Bell
 	started     time.Time
 	lastWritten atomic.Int64 // when a watched transcript was last written, in Unix milliseconds
 
@@ -94,7 +92,7 @@ func Load(ctx context.Context, d Deps) (*Tracker, error) {
 
 func newTracker(d Deps) *Tracker {
 	return &Tracker{
-		Deps: d, bell: derive.NewBell(), started: time.Now(), packer: outbox.NewPacker(),
+		Deps: d, bell: outbox.NewBell(), started: time.Now(), packer: outbox.NewPacker(),
 		sessions: map[string]*sessionDocuments{}, activeInterval: shortInterval,
 	}
 }

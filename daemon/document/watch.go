@@ -7,7 +7,6 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/derive"
-
 	"github.com/ccship/ccship/state/projection"
 )
 

@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/protocol"

@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/daemon/control"
-
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/outbox"
-
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"

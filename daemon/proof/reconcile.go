@@ -57,7 +57,7 @@ type machine interface {
 // Reconciler compares transcripts with servers. Safe for concurrent use.
 type Reconciler struct {
 	ReconcilerDeps
-	wake    chan struct{}
+	wake    outbox.Bell
 	changes atomic.Uint64
 
 	mu      sync.Mutex
@@ -74,7 +74,7 @@ type Reconciler struct {
 // NewReconciler returns a Reconciler. It starts nothing.
 func NewReconciler(d ReconcilerDeps) *Reconciler {
 	return &Reconciler{
-		ReconcilerDeps: d, wake: make(chan struct{}, 1), servers: map[string]protocol.Refusal{},
+		ReconcilerDeps: d, wake: outbox.NewBell(), servers: map[string]protocol.Refusal{},
 		streams: map[string]map[uint64]bool{}, waiting: map[string][]chan struct{}{},
 		left: map[string]map[string]time.Time{}, replaced: map[string]time.Time{},
 	}
@@ -92,12 +92,7 @@ func (r *Reconciler) OutOfStep(dest string, why protocol.Refusal) {
 }
 
 // Retry repeats failed comparisons now. It never blocks.
-func (r *Reconciler) Retry() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
+func (r *Reconciler) Retry() { r.wake.Ring() }
 
 // note records what to compare. The caller holds mu.
 func (r *Reconciler) note(dest string, why protocol.Refusal) {

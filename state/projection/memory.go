@@ -56,8 +56,8 @@ func (d *delta) Finish() error { return nil }
 func (d *delta) Apply() {
 	d.memory.apply(d)
 	for _, missed := range d.missed {
-		if told := d.memory.db.Missed; told != nil {
-			told(missed)
+		if report := d.memory.db.Missed; report != nil {
+			report(missed)
 		}
 	}
 }

@@ -19,13 +19,9 @@ type Blamed struct {
 // maxSteps is how many commits that did not write a line are passed on the way to the one that did.
 const maxSteps = 8
 
-// Blame tells where lines of a file in the work tree come from. to is 0 for the last line. Changes of white space, and
-// moves within the file, are passed.
-func (r *Repo) Blame(ctx context.Context, file string, from, to int) ([]Blamed, error) {
-	return r.blame(ctx, "", file, from, to)
-}
-
-func (r *Repo) blame(ctx context.Context, at, file string, from, to int) (out []Blamed, err error) {
+// Blame finds the commits that lines of a file come from, skipping changes of white space and moves within the file. at is
+// a commit, or "" for the work tree; to is 0 for the last line.
+func (r *Repo) Blame(ctx context.Context, at, file string, from, to int) (out []Blamed, err error) {
 	lines := strconv.Itoa(from) + ","
 	if to > 0 {
 		lines += strconv.Itoa(to)
@@ -72,7 +68,7 @@ func (r *Repo) Passed(ctx context.Context, f *Facts, b Blamed) (before Blamed, o
 		return b, false, nil
 	}
 	paths := f.Files[i].Paths
-	list, err := r.blame(ctx, f.Parent, paths[len(paths)-1], was, was)
+	list, err := r.Blame(ctx, f.Parent, paths[len(paths)-1], was, was)
 	if err != nil || len(list) != 1 {
 		return b, false, err
 	}

@@ -60,15 +60,10 @@ func (m *model) act(doing string, f func(ctx context.Context, r row) doneMsg) te
 // resume brings the session here, and leaves the screen for Claude.
 func (m *model) resume() tea.Cmd {
 	return m.act("bringing the session here …", func(ctx context.Context, r row) doneMsg {
-		chosen, err := m.source.bring(ctx, &r)
+		w := library.ResumeRequest{Session: cmp.Or(r.parent, r.Session), Machine: r.Machine}
+		chosen, err := Bring(ctx, m.source.Library, w, func() string { return m.source.folderFor(ctx, &r) })
 		return doneMsg{err: err, chosen: chosen}
 	})
-}
-
-// bring makes a session one that Claude Code can resume here.
-func (s *source) bring(ctx context.Context, r *row) (Chosen, error) {
-	w := library.ResumeRequest{Session: cmp.Or(r.parent, r.Session), Machine: r.Machine}
-	return Bring(ctx, s.Library, w, func() string { return s.folderFor(ctx, r) })
 }
 
 // Bring makes a session one that Claude Code can resume here. One that was written here last is used as it is; folder

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"strings"
@@ -34,7 +35,7 @@ func (s *setup) connect(ctx context.Context, c *config.Config) (chosen, error) {
 			}
 		}
 		done, err := s.check(ctx, c, server, key)
-		if err != nil && (given || !isDeclined(err)) || err == nil {
+		if _, declined := errors.AsType[declinedError](err); given || !declined {
 			return done, err
 		}
 	}
@@ -177,11 +178,6 @@ func (s *setup) key(ctx context.Context, c config.Config) (string, error) {
 type declinedError struct{ show.SilentError }
 
 func (e declinedError) Unwrap() error { return e.SilentError }
-
-func isDeclined(err error) bool {
-	_, is := err.(declinedError) //nolint:errorlint // it is made by check, and wrapped by nobody
-	return is
-}
 
 // check asks the server, and asks again for a key that it rejects.
 func (s *setup) check(ctx context.Context, c *config.Config, server, key string) (chosen, error) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/show"
-
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"

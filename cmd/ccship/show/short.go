@@ -22,7 +22,7 @@ func shortened[T any](items []T, idOf func(*T) string) []string {
 			n = len(id)
 		}
 		for j, other := range ids {
-			for i != j && other != id && n < len(id) && strings.HasPrefix(other, id[:n]) && !isAgentOf(other, id) {
+			for i != j && other != id && n < len(id) && strings.HasPrefix(other, id[:n]) && !strings.HasPrefix(other, id+"/") {
 				n++
 			}
 		}
@@ -30,6 +30,3 @@ func shortened[T any](items []T, idOf func(*T) string) []string {
 	}
 	return out
 }
-
-// isAgentOf says whether an id is of an agent of a session.
-func isAgentOf(id, session string) bool { return strings.HasPrefix(id, session+"/") }

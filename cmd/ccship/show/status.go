@@ -109,7 +109,7 @@ func (v View) headline(s control.Status) string {
 		symbol, colour, words = "!", uneasy, "cannot deliver right now; retrying, nothing is lost"
 	case "refused":
 		symbol, colour, words = "✗", bad, "the server refuses what it is sent; nothing is lost"
-		if slices.ContainsFunc(s.Servers, rejectsKey) {
+		if slices.ContainsFunc(s.Servers, func(s control.Server) bool { return s.Kind == control.CodeRefusedKey }) {
 			words = "the server rejects the API key; nothing is lost"
 		}
 	case "paused":
@@ -143,8 +143,6 @@ func (v View) headline(s control.Status) string {
 	}
 	return line
 }
-
-func rejectsKey(s control.Server) bool { return s.Kind == control.CodeRefusedKey }
 
 // Server describes one destination, in one line while it is well.
 func (v View) Server(s control.Server) []string {

@@ -6,9 +6,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shells returns those that a completion is written for.
-func shells() []string { return []string{"bash", "fish", "powershell", "zsh"} }
-
 // CompletionCommand prints what makes a shell complete a program's command lines.
 func CompletionCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
@@ -16,7 +13,7 @@ func CompletionCommand(root *cobra.Command) *cobra.Command {
 		Short: "Print what makes a shell complete commands, flags and names",
 		Long: "Print the script that makes a shell complete commands, flags and names. In bash it is loaded with " +
 			"`source <(" + root.Name() + " completion bash)`.",
-		ValidArgs: shells(),
+		ValidArgs: []string{"bash", "fish", "powershell", "zsh"},
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		RunE: func(c *cobra.Command, args []string) error {
 			out := c.OutOrStdout()

@@ -1,4 +1,4 @@
-package derive
+package outbox
 
 // Bell wakes one goroutine. It carries nothing: the woken goroutine checks what to do.
 type Bell chan struct{}
