@@ -80,7 +80,7 @@ type Daemon struct {
 	reconciler *proof.Reconciler
 	syncer     *proof.Syncer
 	forgetter  *proof.Forgetter
-	comparer   comparer
+	comparer   *proof.Service
 	name       *ownName
 
 	conf atomic.Pointer[config.Config] // in force

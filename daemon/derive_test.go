@@ -150,7 +150,8 @@ func (w *world) startInside() *Daemon {
 		kit.Should(w.t, errors.Join(<-ended, d.db.Close()))
 	})
 	w.t.Cleanup(w.stop)
-	w.client = control.DialPatiently(w.cfg.Socket)
+	w.client = control.Dial(w.cfg.Socket)
+	w.client.Patient = true
 	return d
 }
 

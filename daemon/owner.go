@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/protocol"
@@ -29,7 +30,9 @@ func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, 
 }
 
 // ConfigInForce reports whether the configuration in force is the one on disk.
-func (o owner) ConfigInForce() bool { return o.d.configInForce() }
+func (o owner) ConfigInForce() bool {
+	return o.d.badConfig.Load() == nil && config.Stamp(o.d.conf.Load().Path) == *o.d.lastRead.Load()
+}
 
 // TrustsProject reports whether lines of the project in a folder go to the server that the project itself names.
 func (o owner) TrustsProject(dir string) bool {

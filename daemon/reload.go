@@ -128,8 +128,3 @@ func (d *Daemon) configAdvice() (out []control.Advice) {
 	}
 	return out
 }
-
-// configInForce reports whether the configuration in force is the one on disk.
-func (d *Daemon) configInForce() bool {
-	return d.badConfig.Load() == nil && config.Stamp(d.conf.Load().Path) == *d.lastRead.Load()
-}

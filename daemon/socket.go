@@ -16,14 +16,13 @@ import (
 // socket answers the control socket. Most requests go to the package they concern; the daemon answers the rest.
 type socket struct {
 	*Daemon
-	comparer
 	control.Inbox
 }
 
 var _ control.Daemon = socket{}
 
 func (d *Daemon) socket() socket {
-	return socket{d, d.comparer, d.inbox}
+	return socket{d, d.inbox}
 }
 
 // errRemoved means that the control socket's file is gone.

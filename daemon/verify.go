@@ -13,15 +13,9 @@ import (
 	"github.com/ccship/ccship/transcript"
 )
 
-// comparer answers the requests to compare the disk with the servers and to send lines again.
-type comparer struct {
-	d *Daemon
-	*proof.Service
-}
-
 // wireComparer makes the parts that compare on request. Call it after the syncer is made.
 func (d *Daemon) wireComparer() {
-	d.comparer = comparer{d, &proof.Service{
+	d.comparer = &proof.Service{
 		Deps: func() proof.Deps {
 			return proof.Deps{
 				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
@@ -35,14 +29,14 @@ func (d *Daemon) wireComparer() {
 			return s.Name, err
 		},
 		Repairer: d.reconciler,
-	}}
+	}
 }
 
 // Verify compares the disk with the servers. It uses much memory while it runs.
-func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
+func (a socket) Verify(ctx context.Context, req control.VerifyRequest,
 	progress func(control.VerifyProgress)) (control.VerifyReport, error) {
-	defer c.d.memoryUsed.Store(true)
-	report, err := c.Service.Verify(ctx, req, progress)
+	defer a.memoryUsed.Store(true)
+	report, err := a.comparer.Verify(ctx, req, progress)
 	if err == nil && req.Session == "" {
 		var clear []string
 		for _, t := range report.Transcripts {
@@ -50,11 +44,16 @@ func (c comparer) Verify(ctx context.Context, req control.VerifyRequest,
 				clear = append(clear, t.Path)
 			}
 		}
-		c.d.lookElsewhere()
-		report.NotReadFiles = c.d.notRead(c.d.tailer.Stats())
-		err = c.d.clear.note(ctx, clear, true)
+		a.lookElsewhere()
+		report.NotReadFiles = a.notRead(a.tailer.Stats())
+		err = a.clear.note(ctx, clear, true)
 	}
 	return report, err
+}
+
+// Resend sends lines again that a server lacks or has differently.
+func (a socket) Resend(ctx context.Context, req control.ResendRequest) (control.ResendResult, error) {
+	return a.comparer.Resend(ctx, req)
 }
 
 // verifyRules adapts the daemon to proof.Rules.

@@ -67,7 +67,8 @@ func (w *world) start() {
 		kit.Err(w.t, "Run", nil)(<-ended)
 	}
 	w.t.Cleanup(w.stop)
-	w.client = control.DialPatiently(w.cfg.Socket)
+	w.client = control.Dial(w.cfg.Socket)
+	w.client.Patient = true
 	w.until("the daemon answers", func() bool {
 		_, err := w.client.Status(ctx)
 		return err == nil

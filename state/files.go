@@ -108,23 +108,15 @@ func (f *Files) each(ctx context.Context, fn func(*fileRow)) error {
 func eachFileRow(tx *kv.Snapshot, fn func(*fileRow) error) error {
 	interned := map[string]string{}
 	return tx.Bucket(bucketFiles).ForEach(func(k, v []byte) error {
-		id, err := splitFileKey(k)
-		if err != nil {
-			return err
+		if len(k) != 8 {
+			return fmt.Errorf("%w: file key of %d bytes", ErrCorrupt, len(k))
 		}
-		r, err := decodeFileRow(id, v, interned)
+		r, err := decodeFileRow(tail.FileID(binary.BigEndian.Uint64(k)), v, interned)
 		if err != nil {
 			return err
 		}
 		return fn(&r)
 	})
-}
-
-func splitFileKey(k []byte) (tail.FileID, error) {
-	if len(k) != 8 {
-		return 0, fmt.Errorf("%w: file key of %d bytes", ErrCorrupt, len(k))
-	}
-	return tail.FileID(binary.BigEndian.Uint64(k)), nil
 }
 
 func (f *Files) get(ctx context.Context, id tail.FileID) (r fileRow, found bool, err error) {

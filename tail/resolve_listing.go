@@ -111,7 +111,9 @@ func (p *listing) placeFile(c *finding) {
 func (p *listing) queueIfChanged(f *file, c *finding) {
 	t := p.t
 	at := t.since(c.stat, c.stat.ModTime)
-	t.table.touchRecent(c.d, at, t.now())
+	if t.now()-at < activeFor {
+		t.table.touch(c.d, at)
+	}
 	k := f.facts()
 	if !k.seen.sameFile(c.stat) {
 		f.pathTaken = true
@@ -132,13 +134,6 @@ func (p *listing) queueIfChanged(f *file, c *finding) {
 		return
 	}
 	t.enqueue(f)
-}
-
-// touchRecent is touch for a change that may be old.
-func (tb *table) touchRecent(d *folder, at, now time.Duration) {
-	if now-at < activeFor {
-		tb.touch(d, at)
-	}
 }
 
 // matchKnown returns the remembered file that a newly found file is, or nil.

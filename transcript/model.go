@@ -45,7 +45,7 @@ func SameModel(asked, model string) bool {
 // modelFamily splits a model's name: claude-opus-4-7-20260101 is "opus" and 407, claude-3-5-sonnet-20241022 is "sonnet"
 // and 305.
 func modelFamily(model string) (family string, version int) {
-	parts := strings.FieldsFunc(model, func(r rune) bool { return !isWord(r) })
+	parts := strings.FieldsFunc(model, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	for i, part := range parts {
 		switch part {
 		case "opus", "sonnet", "haiku", "fable", "mythos":
@@ -65,8 +65,6 @@ func modelFamily(model string) (family string, version int) {
 	}
 	return "", 0
 }
-
-func isWord(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 
 // isVersion reports whether a part is a version number rather than a date or a word.
 func isVersion(part string) bool {

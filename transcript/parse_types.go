@@ -147,7 +147,7 @@ func (p *parsed) extendAttachment(r *Record) {
 		r.Queued = ""
 		return
 	}
-	r.Text = promptText(prompt)
+	r.Text = joinText(appendBlocks(nil, prompt)) // a string or content blocks
 	if t := parseTime(at); r.Time.IsZero() {
 		r.Time = t
 	}
@@ -160,9 +160,4 @@ func startedBy(name []byte) string {
 		return ""
 	}
 	return Unquote(why)
-}
-
-// promptText returns the text of a queued prompt: a string or content blocks.
-func promptText(value []byte) string {
-	return joinText(appendBlocks(nil, value))
 }

@@ -266,7 +266,7 @@ func (q question) lines(ctx context.Context, t history.Target) error {
 	}
 	switch {
 	case q.JSON:
-		return q.PrintJSON(library.WhyLinesOf(control.SchemaVersion, out))
+		return q.PrintJSON(library.WhyLines{SchemaVersion: control.SchemaVersion, Lines: out})
 	case t.To == 0:
 		return q.Print(q.View().WhyFile(filepath.Base(t.File), out))
 	}

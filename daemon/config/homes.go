@@ -49,7 +49,9 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 		".claude*/*/*/.claude*/projects"} {
 		add(home, dirs, inProjects)
 	}
-	for _, dir := range strings.FieldsFunc(env("CLAUDE_CONFIG_DIR"), isSeparator) {
+	// Claude Code takes all of CLAUDE_CONFIG_DIR as one folder; other programs separate several in it.
+	separator := func(r rune) bool { return r == ',' || r == filepath.ListSeparator }
+	for _, dir := range strings.FieldsFunc(env("CLAUDE_CONFIG_DIR"), separator) {
 		add(strings.TrimSpace(dir), "projects", inProjects)
 	}
 	for _, base := range []string{filepath.Join(home, ".config"), env("XDG_CONFIG_HOME"), env("XDG_DATA_HOME"),
@@ -62,9 +64,6 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 	}
 	return found
 }
-
-// isSeparator reports whether other programs separate the folders of CLAUDE_CONFIG_DIR so. Claude Code takes it as one.
-func isSeparator(r rune) bool { return r == ',' || r == filepath.ListSeparator }
 
 // outside counts the files below a folder that lie below none of the roots.
 func outside(dir, pattern string, roots []string) (n int) {

@@ -29,34 +29,28 @@ const clientHost = "ccship"
 
 // Client asks a daemon over its socket. Safe for concurrent use. It holds no connection between calls.
 type Client struct {
+	Patient bool // only a call's context limits its time; set before the first call
+
 	path      string
 	transport *http.Transport
-	patient   bool // only a call's context limits its time
 }
 
 // Dial makes a client for the socket at path; it connects with each call.
-func Dial(path string) *Client { return newClient(path, dialTimeout) }
-
-// DialPatiently is Dial for a caller that limits the time of calls itself: only a call's context ends it.
-func DialPatiently(path string) *Client {
-	c := newClient(path, 0)
-	c.patient = true
-	return c
-}
-
-// newClient makes a client with a time limit for connecting; 0: only the call's context limits it.
-func newClient(path string, connect time.Duration) *Client {
-	transport := &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := sys.DialPeer(ctx, net.Dialer{Timeout: connect}, path)
-			if err != nil {
-				return nil, dialError(path, err)
-			}
-			return conn, nil
-		},
+func Dial(path string) *Client {
+	c := &Client{path: path}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var limits net.Dialer
+		if !c.Patient {
+			limits.Timeout = dialTimeout
+		}
+		conn, err := sys.DialPeer(ctx, limits, path)
+		if err != nil {
+			return nil, dialError(path, err)
+		}
+		return conn, nil
 	}
-	return &Client{path: path, transport: transport}
+	c.transport = &http.Transport{DisableKeepAlives: true, DialContext: dial}
+	return c
 }
 
 // Path returns the socket's path.
@@ -118,7 +112,7 @@ func (c *Client) Sync(ctx context.Context, req SyncRequest) (SyncResult, error) 
 
 // call makes one request whose whole answer is one document.
 func (c *Client) call(ctx context.Context, limit time.Duration, method, path string, body, into any) error {
-	if !c.patient {
+	if !c.Patient {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()

@@ -81,7 +81,7 @@ type FoldStep struct {
 	Session  *session.Fold               // includes the record of the event
 	Detector *session.CheckpointDetector // an observer feeds it
 	Line     int64                       // the number of lines folded so far
-	// Effects is committed together with the projection. Observers append to Checkpoints, Notices, Told, Documents,
+	// Effects is committed together with the projection. Observers append to Checkpoints, Notices, Shown, Documents,
 	// LinkRequests and Batches; the other fields belong to the deriver.
 	Effects *projection.Derivation
 	Packer  *outbox.Packer // makes the Batches

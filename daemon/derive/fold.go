@@ -78,7 +78,11 @@ func (d *Deriver) foldSlice(s *FoldStep, to tail.Cursor) error {
 	defer file.Close()
 	p := s.projection
 	lines, skip, err := d.readSlice(file, p.place.Offset, to)
-	defer d.trimBuffer()
+	defer func() {
+		if cap(d.buf) > sliceSize {
+			d.buf = nil // one long line made it large
+		}
+	}()
 	if err == nil {
 		err = verifyAnchor(file, to)
 	}
@@ -155,13 +159,6 @@ func (d *Deriver) readSlice(file io.ReaderAt, from int64, to tail.Cursor) (lines
 			skip, err := lineLength(file, from, to.Offset, b[:min(n, sliceSize)])
 			return nil, skip, err
 		}
-	}
-}
-
-// trimBuffer releases a buffer that one long line made large.
-func (d *Deriver) trimBuffer() {
-	if cap(d.buf) > sliceSize {
-		d.buf = nil
 	}
 }
 

@@ -75,7 +75,7 @@ func (b *Inbox) introduction(ctx context.Context, session string,
 
 // introduce makes the introduction of a session. The folder that q names counts if no transcript has one.
 func (b *Inbox) introduce(ctx context.Context, session string, q control.InitQuery) (projection.Introduction, error) {
-	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), Untold: true,
+	i := projection.Introduction{Session: session, At: time.Now().UnixMilli(), NotShown: true,
 		Name: oneLine(q.Title, maxTitle), Copied: q.Source == "fork" || q.Source == "resume"}
 	cwd := q.Cwd
 	if id, ok := b.deps.Sessions.StreamID(session); ok {

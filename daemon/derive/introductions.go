@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ type Introductions struct {
 	mu      sync.Mutex
 	unsaved map[string]projection.Introduction // by session, not durable yet; guarded by mu
 	knows   map[string]bool                    // by session: whether its Claude was introduced; some; guarded by mu
-	toldAt  map[string]int64                   // by session: line on which it was shown documents last; guarded by mu
+	shownAt map[string]int64                   // by session: line on which it was shown documents last; guarded by mu
 	back    map[string]bool                    // sessions of which a rewind took what was shown; guarded by mu
 }
 
@@ -49,7 +50,7 @@ func LoadIntroductions(ctx context.Context, projections *projection.DB, log *slo
 	}
 	return &Introductions{projections: projections, log: log, bell: outbox.NewBell(),
 		unsaved: map[string]projection.Introduction{}, knows: map[string]bool{},
-		toldAt: map[string]int64{}, back: map[string]bool{}}, nil
+		shownAt: map[string]int64{}, back: map[string]bool{}}, nil
 }
 
 // Get returns how a session was introduced; false if it was not.
@@ -96,31 +97,31 @@ func (s *Introductions) markShown(ctx context.Context, session string) {
 		return
 	}
 	i, found, err := s.Get(ctx, session)
-	if err != nil || !found || !i.Untold {
+	if err != nil || !found || !i.NotShown {
 		return // after an error it is shown once more
 	}
-	i.Untold = false
+	i.NotShown = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsaved[session] = i
 	s.bell.Ring()
 }
 
-// toldOn notes the line on which a transcript shows that its Claude was shown documents, or asked for a link.
-func (s *Introductions) toldOn(session string, line int64) {
+// shownOn notes the line on which a transcript shows that its Claude was shown documents, or asked for a link.
+func (s *Introductions) shownOn(session string, line int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.toldAt) >= maxKnown {
-		clear(s.toldAt)
+	if len(s.shownAt) >= maxKnown {
+		clear(s.shownAt)
 	}
-	s.toldAt[session] = line
+	s.shownAt[session] = line
 }
 
 // rewound notes a rewind: when it took what a session's Claude was shown documents, or may have, that is shown again.
 func (s *Introductions) rewound(name string, r *session.Rewind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, known := s.toldAt[name]; known && !r.Leaves(at) {
+	if at, known := s.shownAt[name]; known && !r.Leaves(at) {
 		return
 	}
 	if len(s.back) >= maxKnown {
@@ -138,33 +139,33 @@ func (s *Introductions) wentBack(session string) bool {
 }
 
 // know remembers whether a session's Claude was introduced. The caller holds mu.
-func (s *Introductions) know(session string, told bool) {
+func (s *Introductions) know(session string, shown bool) {
 	if len(s.knows) >= maxKnown {
 		clear(s.knows) // the state has most of it
 	}
-	s.knows[session] = told
+	s.knows[session] = shown
 }
 
 // missing reports whether a session's Claude was not shown its introduction.
 func (s *Introductions) missing(ctx context.Context, session string) bool {
 	s.mu.Lock()
-	told, known := s.knows[session]
+	shown, known := s.knows[session]
 	s.mu.Unlock()
 	if known {
-		return !told
+		return !shown
 	}
 	i, found, err := s.Get(ctx, session)
 	if err != nil {
 		return false
 	}
-	told = found && !i.Untold
+	shown = found && !i.NotShown
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now, known := s.knows[session]; known {
 		return !now
 	}
-	s.know(session, told)
-	return !told
+	s.know(session, shown)
+	return !shown
 }
 
 // forget drops what is not durable yet of a session and its further files.
@@ -173,16 +174,9 @@ func (s *Introductions) forget(session string) {
 	defer s.saving.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.unsaved {
-		if slices.Contains(transcript.ForgetNames(name), session) {
-			delete(s.unsaved, name)
-		}
-	}
-	for name := range s.knows {
-		if slices.Contains(transcript.ForgetNames(name), session) {
-			delete(s.knows, name)
-		}
-	}
+	of := func(name string) bool { return slices.Contains(transcript.ForgetNames(name), session) }
+	maps.DeleteFunc(s.unsaved, func(name string, _ projection.Introduction) bool { return of(name) })
+	maps.DeleteFunc(s.knows, func(name string, _ bool) bool { return of(name) })
 }
 
 // save makes all introductions durable. It stops at the first failure.

@@ -53,7 +53,7 @@ type handOver struct {
 	prints    int       // by hooks
 	printedAt time.Time // last
 	answers   int       // of the model since then
-	told      bool      // the transcript shows it
+	shown     bool      // the transcript shows it
 }
 
 // NewNotices returns the notices in the state. An inbox's Run saves what becomes of them.
@@ -91,7 +91,7 @@ func (l *listener) of(p *projection.Notice) *handOver {
 // due reports whether a hook may have the notice now. The caller holds mu.
 func (n *notices) due(h *handOver) bool {
 	switch {
-	case h.leased, h.told:
+	case h.leased, h.shown:
 		return false
 	case h.prints == 0:
 		return true
@@ -160,8 +160,8 @@ func (n *notices) answered(session, message, version string) {
 		if h.prints == 0 {
 			continue
 		}
-		if h.answers++; h.answers >= againAnswers && !h.told && !writesHooks(version) {
-			p.Printed, h.told = finished, true
+		if h.answers++; h.answers >= againAnswers && !h.shown && !writesHooks(version) {
+			p.Printed, h.shown = finished, true
 			n.unsaved[p.Seq] = p
 			n.bell.Ring()
 		}
@@ -185,7 +185,7 @@ func writesHooks(version string) bool {
 }
 
 // shown notes that a session's transcript shows a text of a hook, and returns the notices that are in it.
-func (n *notices) shown(session, text string) (told []projection.Notice) {
+func (n *notices) shown(session, text string) (shown []projection.Notice) {
 	all := n.projections.Notices.Of(session)
 	if len(all) == 0 {
 		return nil
@@ -195,11 +195,11 @@ func (n *notices) shown(session, text string) (told []projection.Notice) {
 	l := n.listenerOf(session)
 	for i := range all {
 		if contains(text, &all[i]) {
-			l.of(&all[i]).told = true
-			told = append(told, all[i])
+			l.of(&all[i]).shown = true
+			shown = append(shown, all[i])
 		}
 	}
-	return told
+	return shown
 }
 
 // forget drops what is in memory for a session. The notices are in the state.
@@ -245,13 +245,20 @@ func (n *notices) save(ctx context.Context) error {
 
 func (n *notices) saveNotices(ctx context.Context) (err error) {
 	n.mu.Lock()
-	printed, told := projectionsOf(n.unsaved)
+	var printed, shown []projection.Notice
+	for _, p := range n.unsaved {
+		if p.Printed == finished {
+			shown = append(shown, p)
+		} else {
+			printed = append(printed, p)
+		}
+	}
 	n.mu.Unlock()
 	if len(printed) > 0 {
 		err = n.projections.Notices.SetPrinted(ctx, printed)
 	}
-	if err == nil && len(told) > 0 {
-		_, err = n.projections.Commit(ctx, []projection.Derivation{{Told: told}})
+	if err == nil && len(shown) > 0 {
+		_, err = n.projections.Commit(ctx, []projection.Derivation{{Shown: shown}})
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -263,22 +270,10 @@ func (n *notices) saveNotices(ctx context.Context) (err error) {
 		return err
 	}
 	n.failing = false
-	for _, p := range slices.Concat(printed, told) {
+	for _, p := range slices.Concat(printed, shown) {
 		if n.unsaved[p.Seq] == p {
 			delete(n.unsaved, p.Seq)
 		}
 	}
 	return nil
-}
-
-// projectionsOf splits notices into those that were printed once, and those that are to be removed.
-func projectionsOf(unsaved map[uint64]projection.Notice) (printed, told []projection.Notice) {
-	for _, p := range unsaved {
-		if p.Printed == finished {
-			told = append(told, p)
-		} else {
-			printed = append(printed, p)
-		}
-	}
-	return printed, told
 }

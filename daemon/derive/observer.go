@@ -49,7 +49,7 @@ func (o *observer) Event(s *FoldStep, e *session.Event, watched bool) {
 	case e.Kind == session.ContextEvent:
 		o.tokens, o.changed = e.Context.Tokens, true
 	case e.Kind == session.LinkEvent, e.Kind == session.UnlinkEvent:
-		o.notices.introductions.toldOn(s.Facts.Stream.SessionID, e.Line)
+		o.notices.introductions.shownOn(s.Facts.Stream.SessionID, e.Line)
 	case e.Kind == session.RewindEvent:
 		o.notices.introductions.rewound(s.Facts.Stream.SessionID, e.Rewind)
 	}
@@ -92,9 +92,9 @@ func (o *observer) Record(s *FoldStep, r *transcript.Record, watched bool) {
 		if text == "" {
 			return
 		}
-		s.Effects.Told = append(s.Effects.Told, o.notices.shown(name, text)...)
+		s.Effects.Shown = append(s.Effects.Shown, o.notices.shown(name, text)...)
 		if introduces(text) || ofDocuments(text) {
-			o.notices.introductions.toldOn(name, s.Line-1)
+			o.notices.introductions.shownOn(name, s.Line-1)
 		}
 		if introduces(text) {
 			o.notices.introductions.markShown(context.Background(), name)

@@ -90,7 +90,7 @@ func (d *Deriver) changed(p *liveProjection) {
 }
 
 func hasEffects(d *projection.Derivation) bool {
-	return len(d.Checkpoints)+len(d.Notices)+len(d.Told)+len(d.Documents)+len(d.LinkRequests)+len(d.Batches) > 0
+	return len(d.Checkpoints)+len(d.Notices)+len(d.Shown)+len(d.Documents)+len(d.LinkRequests)+len(d.Batches) > 0
 }
 
 // setUnsaved counts the projections that must be saved before the deriver has caught up.
@@ -218,7 +218,7 @@ func (d *Deriver) putBack(p *liveProjection, r *saveResult) {
 	}
 	p.effects.Checkpoints = slices.Concat(r.derivation.Checkpoints, p.effects.Checkpoints)
 	p.effects.Notices = slices.Concat(r.derivation.Notices, p.effects.Notices)
-	p.effects.Told = slices.Concat(r.derivation.Told, p.effects.Told)
+	p.effects.Shown = slices.Concat(r.derivation.Shown, p.effects.Shown)
 	p.effects.Documents = slices.Concat(r.derivation.Documents, p.effects.Documents)
 	p.effects.LinkRequests = slices.Concat(r.derivation.LinkRequests, p.effects.LinkRequests)
 	p.effects.Batches = slices.Concat(r.derivation.Batches, p.effects.Batches)

@@ -49,6 +49,7 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 	if ctx.Err() != nil {
 		f.Text = fmt.Sprintf("the server at %s does not answer (waited %s)", server, timeLimit)
 	}
+	_, address, _ := strings.Cut(server, "://")
 	for _, known := range []struct{ words, fix string }{
 		{"certificate signed by unknown authority",
 			"make this system trust the authority that issued its certificate, or use another server"},
@@ -59,7 +60,7 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 		{"certificate is valid for", "use the name in its certificate: `ccship config server_url URL`"},
 		{"cannot validate certificate for", "use the name in its certificate: `ccship config server_url URL`"},
 		{"server gave HTTP response to HTTPS client", "it uses http: `ccship config server_url http://" +
-			afterScheme(server) + "`"},
+			address + "`"},
 		{"no such host", "check the name in server_url, and this machine's DNS"},
 		{"connection refused", "start the server, or check the port in server_url"},
 	} {
@@ -72,11 +73,6 @@ func unusable(ctx context.Context, server string, p probed) Finding {
 		f.Detail = "through the proxy " + proxy
 	}
 	return f
-}
-
-func afterScheme(server string) string {
-	_, rest, _ := strings.Cut(server, "://")
-	return rest
 }
 
 // proxyFor returns the proxy that this process's environment sets for a server, without its password; "": none.

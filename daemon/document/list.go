@@ -26,9 +26,6 @@ type listedFile struct {
 	info fs.FileInfo
 }
 
-// openProject opens the folder that a main transcript lies in, which may be a link. The caller closes it.
-func openProject(f tail.File) (*os.Root, error) { return os.OpenRoot(filepath.Dir(f.Path)) }
-
 // sessionFolder returns the name of the folder next to a main transcript.
 func sessionFolder(f tail.File) string { return strings.TrimSuffix(filepath.Base(f.Path), ".jsonl") }
 

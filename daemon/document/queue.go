@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"time"
 
 	"github.com/ccship/ccship/outbox"
@@ -28,7 +29,7 @@ func (c *Collector) queueFolder(ctx context.Context, id tail.FileID, packer *out
 	if dest == "" || err != nil {
 		return err == nil, err
 	}
-	root, err := openProject(t.File)
+	root, err := os.OpenRoot(filepath.Dir(t.File.Path)) // the folder may be a link
 	if err != nil {
 		return true, nil // the folder is gone or cannot be listed: status reports it
 	}

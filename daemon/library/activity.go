@@ -19,7 +19,10 @@ func (f *File) active() time.Time {
 	for _, most := range endBytes {
 		text, more, err := endOf(f.Path, most)
 		if at := newestTime(text); !at.IsZero() {
-			return earlierOf(at, f.Changed).UTC()
+			if at.After(f.Changed) {
+				break
+			}
+			return at.UTC()
 		}
 		if err != nil || !more {
 			break
@@ -36,13 +39,6 @@ func newestTime(text []byte) (newest time.Time) {
 		}
 	}
 	return newest
-}
-
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // activeFile is a transcript on disk, and when its session was active last.

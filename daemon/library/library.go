@@ -79,7 +79,7 @@ func (l *Library) List(ctx context.Context, f Filter) (items []Item, more bool, 
 	listed := map[string]bool{} // sessions of this machine
 	items, more, err = l.onServer(ctx, f, machine, bySession(disk), listed)
 	if machine == nil || *machine == l.Machine {
-		local, e := l.onDisk(ctx, f, disk, given{items, listed, more && err == nil, err == nil})
+		local, e := l.onDisk(ctx, f, disk, served{items, listed, more && err == nil, err == nil})
 		l.nameAlike(local, items)
 		items, err = append(items, local...), cmp.Or(err, e)
 	}
@@ -148,7 +148,9 @@ func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 		}
 		i.State, i.Path = OnBoth, file.Path
 		if file.Changed.After(i.ChangedAt) { // lines may be on their way
-			i.ChangedAt = laterOf(i.ChangedAt, file.active())
+			if at := file.active(); at.After(i.ChangedAt) {
+				i.ChangedAt = at
+			}
 		}
 	}
 	return i
@@ -177,13 +179,6 @@ func fileOf(disk map[string]File, session string) (File, bool) {
 	return file, ok
 }
 
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b.UTC()
-	}
-	return a
-}
-
 // names are those of a session's transcripts on this machine.
 func (l *Library) names(s *remote.Session) (names []string) {
 	for _, c := range append([]protocol.SessionCopy{{SessionID: s.SessionID, Machine: s.Machine}}, s.Copies...) {
@@ -194,50 +189,49 @@ func (l *Library) names(s *remote.Session) (names []string) {
 	return names
 }
 
-// given is what the server listed.
-type given struct {
-	have   []Item
-	listed map[string]bool // sessions of this machine
-	full   bool            // the server has more, so it is asked about each
-	asked  bool            // the server has answered so far
+// served is what the server listed.
+type served struct {
+	items    []Item
+	sessions map[string]bool // of this machine
+	more     bool            // the server has more, so it is asked about each
+	ok       bool            // it has answered
 }
 
 // onDisk lists the sessions on disk that the server did not list, at most one more than the limit.
-func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, g given) (items []Item, err error) {
-	listed, full, asked := g.listed, g.full, g.asked
+func (l *Library) onDisk(ctx context.Context, f Filter, disk []File, s served) (items []Item, err error) {
 	oldest := time.Time{}
-	for _, i := range g.have {
+	for _, i := range s.items {
 		oldest = i.ChangedAt
 	}
 	files := byActivity(disk, f.Since, func(file *File) bool {
-		return listed[file.Session] || full && file.Changed.Before(oldest)
+		return s.sessions[file.Session] || s.more && file.Changed.Before(oldest)
 	})
 	known := agents{}
 	named := f.Text != "" || f.Project != ""
 	narrowed := named || !f.Since.IsZero()
 	questions := 2 * f.Limit // enough, unless the server filters out very many
 	for _, file := range files {
-		if len(items) > f.Limit || full && file.at.Before(oldest) {
+		if len(items) > f.Limit || s.more && file.at.Before(oldest) {
 			break
 		}
 		if !l.takes(&f, file.File) {
 			continue
 		}
-		if l.Server == nil || !asked || !full && !narrowed {
+		if l.Server == nil || !s.ok || !s.more && !narrowed {
 			items = append(items, l.diskItem(ctx, file, known))
 			continue
 		}
 		if questions--; questions < 0 {
 			break
 		}
-		s, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, User: remote.Me, Machine: &l.Machine})
+		stored, err := l.Server.Session(ctx, remote.Ref{Session: file.Session, User: remote.Me, Machine: &l.Machine})
 		switch {
 		case remote.Is(err, control.CodeNoSession):
 			items = append(items, l.diskItem(ctx, file, known))
 		case err != nil:
 			return items, err
-		case full && !named, s.Last.Before(f.Since): // written to again; its new lines are on their way
-			items = append(items, l.item(&s, map[string]File{file.Session: file.File}))
+		case s.more && !named, stored.Last.Before(f.Since): // written to again; its new lines are on their way
+			items = append(items, l.item(&stored, map[string]File{file.Session: file.File}))
 		}
 	}
 	return items, nil

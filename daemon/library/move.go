@@ -26,7 +26,11 @@ type pair struct{ old, now string }
 // newMove maps the folder old, and for one in a worktree its repository too, to now: a user who resumes a session in a
 // folder means that folder.
 func newMove(old, now string) move {
-	old = trimSeparators(old)
+	separators := "/"
+	if isWindows(old) {
+		separators = `\/`
+	}
+	old = strings.TrimRight(old, separators)
 	if old == "" {
 		return move{}
 	}
@@ -90,13 +94,6 @@ func slashed(path string) string {
 		return strings.ReplaceAll(path, `\`, "/")
 	}
 	return path
-}
-
-func trimSeparators(path string) string {
-	if isWindows(path) {
-		return strings.TrimRight(path, `\/`)
-	}
-	return strings.TrimRight(path, "/")
 }
 
 // longestFolder is how long a project folder's name may be before Claude Code shortens it and appends a hash.

@@ -1,8 +1,6 @@
 package library
 
-import (
-	"github.com/ccship/ccship/transcript/provenance"
-)
+import "github.com/ccship/ccship/transcript/provenance"
 
 // Why is the document of `ccship why --json` about commits.
 type Why struct {
@@ -34,11 +32,6 @@ type WhyLine struct {
 	NotProven map[string]int      `json:"not_proven"`
 
 	Text string `json:"-"`
-}
-
-// WhyLinesOf makes the document of what is known of lines.
-func WhyLinesOf(schema int, lines []WhyLine) WhyLines {
-	return WhyLines{SchemaVersion: schema, Lines: lines}
 }
 
 // WhyLineOf returns what an answer about a commit says of one line of a file. One that was not compared is blank, or

@@ -140,7 +140,11 @@ func (m *modelMachine) start() {
 // patience is how long something may take on the slowest machine.
 const reconcilePatience = 2 * time.Minute
 
-func (m *modelMachine) client() *control.Client { return control.DialPatiently(m.cfg.Socket) }
+func (m *modelMachine) client() *control.Client {
+	c := control.Dial(m.cfg.Socket)
+	c.Patient = true
+	return c
+}
 
 // halt stops the daemon and reports whether it ran.
 func (m *modelMachine) halt() bool {

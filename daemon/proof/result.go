@@ -104,18 +104,14 @@ func (s *Syncer) excludedLines(ctx context.Context) (n int64) {
 func (s *Syncer) Unlisted() []string {
 	var out []string
 	for path, err := range s.Files.Unlisted() {
-		if errors.Is(err, fs.ErrNotExist) && !s.hasFilesBelow(path) {
+		known := func(t tail.Tracked) bool { return t.Gone == 0 && t.File.Root == path }
+		if errors.Is(err, fs.ErrNotExist) && !slices.ContainsFunc(s.Files.Files(), known) {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s: %v", path, reasonOf(err)))
 	}
 	slices.Sort(out)
 	return out
-}
-
-// hasFilesBelow reports whether a known file is below a root.
-func (s *Syncer) hasFilesBelow(dir string) bool {
-	return slices.ContainsFunc(s.Files.Files(), func(t tail.Tracked) bool { return t.Gone == 0 && t.File.Root == dir })
 }
 
 // reasonOf is the system's error without the path.

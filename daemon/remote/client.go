@@ -250,7 +250,7 @@ func refusal(answer *http.Response) error {
 		return control.NewError(CodeNotAllowed, words,
 			"use a key of the user whose session it is, or of an owner")
 	case code == http.StatusNotFound && known && said.Error.Code == "not_found":
-		return noSession()
+		return control.NoSession("the server has no such session", "`ccship list` lists them")
 	case code >= 300 && code < 400: // a redirect that the client's policy does not follow
 		return control.Failed("the server redirects to "+outbox.RedirectedTo(answer.Header)+", and the key is not sent there",
 			"set server_url to the server's new address")
@@ -262,10 +262,6 @@ func refusal(answer *http.Response) error {
 		return unreachable(errors.New(words))
 	}
 	return control.Failed(strings.Join(strings.Fields(words), " "), "the server's log says more")
-}
-
-func noSession() error {
-	return control.NoSession("the server has no such session", "`ccship list` lists them")
 }
 
 func noReading(err error) error {

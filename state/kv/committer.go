@@ -91,8 +91,6 @@ func (db *DB) await(ctx context.Context, r *request, now <-chan struct{}) (leads
 	}
 }
 
-func newCommitter() committer { return committer{write: make(turn, 1)} }
-
 // turn is a mutex with a wait that can be ended.
 type turn chan struct{}
 

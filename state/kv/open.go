@@ -53,7 +53,7 @@ func Open(ctx context.Context, opt Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open state %s: %w", opt.Path, err)
 	}
-	db := &DB{opt: opt, log: opt.Log, lock: lock, syncDir: sys.SyncFolder, group: newCommitter()}
+	db := &DB{opt: opt, log: opt.Log, lock: lock, syncDir: sys.SyncFolder, group: committer{write: make(turn, 1)}}
 	db.bell = make(chan struct{}, 1)
 	db.broken, db.marked = make(chan struct{}), make(chan struct{})
 	db.SetCompactAbove(opt.CompactAbove)

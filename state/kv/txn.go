@@ -277,7 +277,9 @@ func (db *DB) transact(b *bbolt.DB, fn func(*bbolt.Tx) error) (committed bool, e
 		_ = tx.Rollback()
 		return false, err
 	}
-	b.AllocSize = growth(tx.Size())
+	// Each time a file grows costs a sync of its own, so it grows by more the larger it is. With bbolt's own step, people
+	// would see a file of 17 MB that holds 20 kB.
+	b.AllocSize = int(min(max(tx.Size()/4, leastGrowth), mostGrowth))
 	id := tx.ID()
 	if err = tx.Commit(); err == nil {
 		err = db.fault("commit sync") // the root is written by now
@@ -293,10 +295,6 @@ const (
 	leastGrowth = 1 << 20
 	mostGrowth  = 16 << 20 // bbolt's own
 )
-
-// growth is by how much a file of a size grows when it is full. Each time costs a sync of its own, so it grows by more
-// the larger it is. With bbolt's own step, people would see a file of 17 MB that holds 20 kB.
-func growth(size int64) int { return int(min(max(size/4, leastGrowth), mostGrowth)) }
 
 // look is bbolt's View, but refuses a root that is older than one this process has seen.
 func (db *DB) look(b *bbolt.DB, fn func(*bbolt.Tx) error) error {

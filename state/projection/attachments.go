@@ -82,7 +82,9 @@ func (a *Attachments) Queue(
 			return err
 		}
 		for i := range files {
-			if err := t.putAttachment(append(attachmentsOf(id, file), files[i].Name...), &files[i]); err != nil {
+			k := append(attachmentsOf(id, file), files[i].Name...)
+			v := kv.SealRow(attachmentVersion, k, 96, files[i].layout)
+			if err := t.Put("put attachment", t.Bucket(state.BucketAttachments), k, v); err != nil {
 				return err
 			}
 			if err := t.Queue(id, file, &batches[i]); err != nil {
@@ -95,11 +97,6 @@ func (a *Attachments) Queue(
 		return fmt.Errorf("queue attachments: %w", err)
 	}
 	return nil
-}
-
-func (t *tx) putAttachment(k []byte, f *Attachment) error {
-	v := kv.SealRow(attachmentVersion, k, 96, f.layout)
-	return t.Put("put attachment", t.Bucket(state.BucketAttachments), k, v)
 }
 
 func (f *Attachment) layout(c *kv.Codec) {

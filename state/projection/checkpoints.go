@@ -62,16 +62,13 @@ type Checkpoint struct {
 	repeated bool // it was stored before this transaction
 }
 
-func appendTime(b []byte, at time.Time) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(at.UnixMilli())^1<<63)
-}
-
 func checkpointsOf(id tail.FileID) []byte { return append([]byte{checkpointRows}, fileKey(id)...) }
 
 const checkpointKeySize = 1 + 8 + 8 + 8
 
 func checkpointKey(id tail.FileID, at time.Time, seq uint64) []byte {
-	return binary.BigEndian.AppendUint64(appendTime(checkpointsOf(id), at), seq)
+	key := binary.BigEndian.AppendUint64(checkpointsOf(id), uint64(at.UnixMilli())^1<<63) // negative times first
+	return binary.BigEndian.AppendUint64(key, seq)
 }
 
 // checkpointTime returns the key of a row in the order of time.

@@ -167,7 +167,7 @@ func TestNotices(t *testing.T) {
 		for _, p := range told {
 			ids = append(ids, p.Checkpoint+p.Path)
 		}
-		mustDerive(t, db, Derivation{Told: told}, Derivation{Told: told})
+		mustDerive(t, db, Derivation{Shown: told}, Derivation{Shown: told})
 		kit.Check(t, !has(session), "there is something left")
 		return ids
 	}
@@ -242,7 +242,7 @@ func TestCommitStepsFailWhole(t *testing.T) {
 			return err
 		}},
 		{"told", []string{"delete notice", "commit"}, func(db *DB) error {
-			_, err := db.Commit(t.Context(), []Derivation{{Told: db.Notices.Of("s")}})
+			_, err := db.Commit(t.Context(), []Derivation{{Shown: db.Notices.Of("s")}})
 			return err
 		}},
 		{"printed", []string{"put notice", "commit"}, func(db *DB) error {

@@ -36,13 +36,13 @@ type Projection struct {
 // Derivation is the one durable move of a projection: the position advances, and the results of the lines up to it are
 // stored and queued, together or not at all. So a crash neither loses a checkpoint nor queues one twice.
 type Derivation struct {
-	// File is the transcript. 0: none; then only Notices, Told and Documents are stored.
+	// File is the transcript. 0: none; then only Notices, Shown and Documents are stored.
 	File         tail.FileID
 	Prev         Place       // must equal the stored position, else all of it is left out (tail.ErrStale)
 	Projection   *Projection // nil: the position stays, and Prev does not matter
 	Checkpoints  []Checkpoint
 	Notices      []Notice
-	Told         []Notice // notices that the session's transcript shows: they are removed
+	Shown        []Notice // notices that the session's transcript shows: they are removed
 	Documents    []Document
 	LinkRequests []LinkRequest
 	// Batches are queued for the server that the file's lines go to, and get their Seq. They are left out when the

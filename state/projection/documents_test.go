@@ -94,13 +94,13 @@ func TestIntroductions(t *testing.T) {
 	want := (Introduction{Session: "a", Name: "name of a", Cwd: "/w", At: 10})
 	kit.Check(t, err == nil && again == want, "a second introduction: %+v %v, want %+v", again, err, want)
 	for _, x := range []struct{ untold, want bool }{{true, true}, {true, true}, {false, false}, {true, false}} {
-		i, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "told", Name: "n", Cwd: "/w", At: 100, Untold: x.untold})
+		i, err := db.Introductions.Introduce(t.Context(), Introduction{Session: "told", Name: "n", Cwd: "/w", At: 100, NotShown: x.untold})
 		kept, found, e := db.Introductions.Get(t.Context(), "told")
-		kit.Check(t, err == nil && e == nil && found && i == kept && kept.Untold == x.want,
+		kit.Check(t, err == nil && e == nil && found && i == kept && kept.NotShown == x.want,
 			"introduced with %v: %+v, and stored is %+v, %v, %v", x.untold, i, kept, err, e)
 	}
-	again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", Untold: true})
-	kit.Check(t, err == nil && !again.Untold, "what an older version stored was told: %+v, %v", again, err)
+	again, err = db.Introductions.Introduce(t.Context(), Introduction{Session: "a", Cwd: "/x", NotShown: true})
+	kit.Check(t, err == nil && !again.NotShown, "what an older version stored was told: %+v, %v", again, err)
 	kit.Must(t, deriveOne(t, db, Derivation{Documents: []Document{{Session: "b", Path: "x"}}}))
 	kit.Must(t, db.Introductions.Forget(t.Context(), 35))
 	for session, want := range map[string]bool{"a": false, "b": true, "c": false, "d": true, "": false, "zz": false} {

@@ -21,8 +21,8 @@ type Introduction struct {
 	At      int64  `json:"at"` // Unix milliseconds
 	// Copied means that the session began with another's history, in which documents may have been linked.
 	Copied bool `json:"copied,omitempty"`
-	// Untold means that no hook has passed the introduction on yet.
-	Untold bool `json:"untold,omitempty"`
+	// NotShown means that no hook has passed the introduction on yet.
+	NotShown bool `json:"not_shown,omitempty"`
 }
 
 // Introduce stores the introduction of a session that has none, and returns the one that is stored. What was passed on
@@ -40,10 +40,10 @@ func (n *Introductions) Introduce(ctx context.Context, i Introduction) (kept Int
 			return t.putDocumentRow(key, v)
 		}
 		kept = Introduction{Session: i.Session}
-		if err := unsealJSON(key, old, &kept); err != nil || !kept.Untold || i.Untold {
+		if err := unsealJSON(key, old, &kept); err != nil || !kept.NotShown || i.NotShown {
 			return err
 		}
-		kept.Untold = false
+		kept.NotShown = false
 		v, err := kv.SealJSON(documentVersion, key, kept)
 		if err != nil {
 			return err

@@ -73,8 +73,8 @@ func decodeNotice(k, v []byte) (p Notice, err error) {
 // is folded again must not show its session the same twice. It removes those that the session has been shown.
 func (t *tx) putNotices(d *Derivation) error {
 	b := t.Bucket(state.BucketNotices)
-	for i := range d.Told {
-		if err := t.removeNotice(b, d.Told[i]); err != nil {
+	for i := range d.Shown {
+		if err := t.removeNotice(b, d.Shown[i]); err != nil {
 			return err
 		}
 	}

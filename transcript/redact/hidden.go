@@ -9,10 +9,6 @@ import (
 // finds what else can: \/, \u0020 to \u007f, and invisible characters.
 func hidesBytes(text []byte) bool { return hasByteEscape(text, '%') || hasByteEscape(text, '&') }
 
-func isBackslashEscape(text []byte) bool {
-	return text[0] == '\\' && (text[1] == '/' || text[1] == 'u' && hidesAsUnicode(text))
-}
-
 // hasByteEscape reports whether a text has such an escape that begins with a byte.
 func hasByteEscape(text []byte, first byte) bool {
 	for {

@@ -8,16 +8,6 @@ func builtin() []Rule {
 		modelRules, fileRules, commandRules, genericRules)
 }
 
-// Kinds returns the names of the built-in rules.
-func Kinds() []string {
-	var names []string
-	for _, r := range builtin() {
-		names = append(names, r.Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // token returns a rule for secrets that start with one of some literals.
 func token(name, source, pattern string, literals ...string) Rule {
 	return Rule{Name: name, Source: source, Pattern: pattern, Literals: literals, Token: true, After: 192}

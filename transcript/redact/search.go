@@ -49,7 +49,7 @@ func (l literal) matches(b []byte) bool {
 	rest := b[len(l.text):]
 	switch {
 	case l.escape:
-		return isBackslashEscape(b) || invisible(b) > 0
+		return b[0] == '\\' && (b[1] == '/' || b[1] == 'u' && hidesAsUnicode(b)) || invisible(b) > 0
 	case l.counted:
 		return len(rest) == 0 || rest[0] != 's' || len(rest) > 1 && isTokenByte(rest[1])
 	}

@@ -137,7 +137,9 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	case "progress":
 		s.agentAnswer(line, &r)
 	}
-	s.updateLeaf(&r)
+	if r.Message != nil && !r.Meta && r.TeamName == "" && r.UUID != "" {
+		s.sum.Leaf = r.UUID
+	}
 	return s.events
 }
 
@@ -224,13 +226,6 @@ func (s *Fold) lineage(l *transcript.Lineage) {
 
 // clone copies s, so that it does not keep the rest of the line in memory.
 func clone(s string) string { return strings.Clone(s[:min(len(s), maxName)]) }
-
-// updateLeaf remembers the current end of the conversation.
-func (s *Fold) updateLeaf(r *transcript.Record) {
-	if r.Message != nil && !r.Meta && r.TeamName == "" && r.UUID != "" {
-		s.sum.Leaf = r.UUID
-	}
-}
 
 // rewinds adds the record to the tree and emits what it reveals: a rewind, one that was none, or a cleared context.
 func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {

@@ -19,8 +19,8 @@ type Blamed struct {
 // maxSteps is how many commits that did not write a line are passed on the way to the one that did.
 const maxSteps = 8
 
-// Blame finds the commits that lines of a file come from, skipping changes of white space and moves within the file. at is
-// a commit, or "" for the work tree; to is 0 for the last line.
+// Blame finds the commits that lines of a file come from, skipping changes of white space and moves within the file. at
+// is a commit, or "" for the work tree; to is 0 for the last line.
 func (r *Repo) Blame(ctx context.Context, at, file string, from, to int) (out []Blamed, err error) {
 	lines := strconv.Itoa(from) + ","
 	if to > 0 {
