@@ -22,7 +22,7 @@ func TestToldAgainAfterRewind(t *testing.T) {
 		Documents: linked{}, Settings: nothing{}, Log: n.log})
 	kit.Try(b.Init(t.Context(), control.InitQuery{Session: "s", Cwd: "/w"})).Must(t)
 	n.introductions.markShown(t.Context(), "s") // the transcript shows it
-	n.introductions.toldOn("s", 3)
+	n.introductions.shownOn("s", 3)
 	told := func() string {
 		t.Helper()
 		a := kit.Try(b.Pending(t.Context(), control.PendingRequest{Session: "s", Cwd: "/w", Confirm: true})).Must(t)
@@ -37,7 +37,7 @@ func TestToldAgainAfterRewind(t *testing.T) {
 	kit.Equal(t, "told before any rewind", told(), "")
 	back(5, 9)
 	kit.Equal(t, "told after a rewind behind it", told(), "")
-	n.introductions.toldOn("s", 12) // a link that Claude asked for
+	n.introductions.shownOn("s", 12) // a link that Claude asked for
 	back(11, 14)
 	kit.Has(t, "told after a rewind before the link", told(), "/w/a.md")
 	kit.Equal(t, "told once more", told(), "")
