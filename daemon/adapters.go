@@ -1,20 +1,9 @@
 package daemon
 
 import (
-	"context"
-
 	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/proof"
-	"github.com/ccship/ccship/protocol"
-	"github.com/ccship/ccship/tail"
 )
-
-// prover asks servers to prove that they run on this machine.
-type prover struct{}
-
-func (prover) Prove(ctx context.Context, server string) error {
-	return protocol.AskSameHost(ctx, server)
-}
 
 // settings gives other packages the configuration in force.
 type settings struct{ d *Daemon }
@@ -29,14 +18,6 @@ func (d *Daemon) wireAttachments() {
 		Projections: d.projections, Files: d.tailer, Router: d.router, Servers: d.servers, Settings: settings{d},
 		Masking: d.masking, Log: d.log,
 	})
-}
-
-// deliverAttachments queues the attachments of a transcript, and returns when they have left the outbox.
-func (d *Daemon) deliverAttachments(ctx context.Context, id tail.FileID) error {
-	if err := d.attachments.QueueOf(ctx, id); err != nil {
-		return err
-	}
-	return d.syncer.Drained(ctx, d.db.Outbox.LastSeq())
 }
 
 // wireRequests makes the parts that work only on request. Call it after every part that stores something of sessions.

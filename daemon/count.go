@@ -32,26 +32,26 @@ type servers interface {
 	Reader(dest string) *remote.Client
 }
 
-// counter finds out how many lines rewrites took out.
-type counter struct {
-	List    *list
-	Files   files
-	Servers servers
-	Origin  outbox.Origin
+// rewriteCounter finds out how many lines rewrites took out.
+type rewriteCounter struct {
+	Rewrites *rewrites
+	Files    files
+	Servers  servers
+	Origin   outbox.Origin
 }
 
 // Count counts the rewrites that are due, as far as servers can be asked now. An error means that one cannot be asked:
 // wait before the next call. That one is not asked about further rewrites: others are.
-func (c *counter) Count(ctx context.Context, now time.Time) error {
+func (c *rewriteCounter) Count(ctx context.Context, now time.Time) error {
 	var errs []error
 	failed := map[string]bool{}
-	for _, x := range c.List.due(now) {
+	for _, x := range c.Rewrites.due(now) {
 		dest, lines, known, err := c.lost(ctx, x, now, failed)
 		if err != nil {
 			failed[dest] = true
 			errs = append(errs, fmt.Errorf("count the lines of a rewrite: %w", err))
 		} else if known {
-			c.List.counted(x, lines)
+			c.Rewrites.counted(x, lines)
 		}
 	}
 	return errors.Join(errs...)
@@ -59,18 +59,18 @@ func (c *counter) Count(ctx context.Context, now time.Time) error {
 
 // lost returns how many lines a rewrite took out of its file, and which server it asks; known is false while that is
 // not known. It does not ask servers that failed.
-func (c *counter) lost(ctx context.Context, x rewrite, now time.Time, failed map[string]bool) (
+func (c *rewriteCounter) lost(ctx context.Context, x rewrite, now time.Time, failed map[string]bool) (
 	dest string, lines int64, known bool, err error,
 ) {
 	t, ok := c.Files.File(x.File)
 	if !ok || t.Gone != 0 {
 		return "", 0, true, nil // the file is gone as a whole
 	}
-	f, ok, err := c.List.db.Files.Routing(ctx, x.File)
+	f, ok, err := c.Rewrites.db.Files.Routing(ctx, x.File)
 	if err != nil || !ok {
 		return "", 0, !ok, err
 	}
-	if c.List.db.Outbox.QueuedEntries(x.File) > 0 || failed[f.Dest] {
+	if c.Rewrites.db.Outbox.QueuedEntries(x.File) > 0 || failed[f.Dest] {
 		return f.Dest, 0, false, nil
 	}
 	switch c.Servers.Protocol(f.Dest) {
@@ -83,7 +83,7 @@ func (c *counter) lost(ctx context.Context, x rewrite, now time.Time, failed map
 }
 
 // ask asks the server what a rewrite took out.
-func (c *counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time.Time) (
+func (c *rewriteCounter) ask(ctx context.Context, f *state.Routing, x rewrite, now time.Time) (
 	lines int64, known bool, err error,
 ) {
 	drops, lagging, err := c.Servers.Reader(f.Dest).Drops(ctx, x.Session)
@@ -93,12 +93,12 @@ func (c *counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time
 	case err != nil: // it accepts lines, but derives nothing from them
 		return 0, true, nil //nolint:nilerr // there is no count, and asking again gives none
 	case lagging:
-		c.List.postpone(x, now)
+		c.Rewrites.postpone(x, now)
 		return 0, false, nil
 	}
 	for _, d := range drops {
 		if d.Session.Machine == c.Origin.Machine && d.Epoch == c.Origin.EpochOf(&f.Stream) &&
-			d.Generation == int64(x.next()) {
+			d.Generation == int64(x.Next) {
 			return d.Lines, true, nil
 		}
 	}
@@ -106,7 +106,7 @@ func (c *counter) ask(ctx context.Context, f *state.Routing, x rewrite, now time
 }
 
 // due returns a copy of the rewrites to ask about now.
-func (l *list) due(now time.Time) (list []rewrite) {
+func (l *rewrites) due(now time.Time) (list []rewrite) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range l.list {
@@ -118,7 +118,7 @@ func (l *list) due(now time.Time) (list []rewrite) {
 }
 
 // postpone delays a rewrite that the server has not derived yet, twice as long each time.
-func (l *list) postpone(x rewrite, now time.Time) {
+func (l *rewrites) postpone(x rewrite, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.list, x); i >= 0 {
@@ -129,7 +129,7 @@ func (l *list) postpone(x rewrite, now time.Time) {
 }
 
 // counted records how many lines a rewrite took out. A rewrite that took out none is removed.
-func (l *list) counted(x rewrite, lines int64) {
+func (l *rewrites) counted(x rewrite, lines int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.list, x)

@@ -53,11 +53,11 @@ func TestCountOfRejoinedStream(t *testing.T) {
 	}))
 	t.Cleanup(web.Close)
 	base := kit.Try(url.Parse(web.URL)).Must(t)
-	list := kit.Try(load(ctx, db)).Must(t)
+	list := kit.Try(loadRewrites(ctx, db)).Must(t)
 	now := time.Now()
 	list.list = []rewrite{{File: 1, Session: session, Generation: generation - 1, Next: generation, From: 2, To: 20,
 		At: now.Add(-time.Hour)}}
-	c := counter{List: list, Files: someFile{file}, Servers: oneServer{base},
+	c := rewriteCounter{Rewrites: list, Files: someFile{file}, Servers: oneServer{base},
 		Origin: outbox.Origin{Machine: "m", Epoch: "own"}}
 	kit.Must(t, c.Count(ctx, now))
 	kit.Check(t, len(list.list) == 1 && list.list[0].Lines == lost,
@@ -79,7 +79,7 @@ func TestCountGoesOn(t *testing.T) {
 		_, _ = io.WriteString(w, `{"drops":[]}`)
 	}))
 	t.Cleanup(web.Close)
-	list := kit.Try(load(ctx, db)).Must(t)
+	list := kit.Try(loadRewrites(ctx, db)).Must(t)
 	now := time.Now()
 	for id, dest := range []string{"down", "down", "well"} {
 		file := tail.File{ID: tail.FileID(id + 1), Path: fmt.Sprintf("/r/p/s%d.jsonl", id), Root: "/r", Name: fmt.Sprint("s", id), Copy: 1}
@@ -88,7 +88,7 @@ func TestCountGoesOn(t *testing.T) {
 		kit.Require(t, err == nil && errs[0] == nil, "%v %v", errs, err)
 		list.list = append(list.list, rewrite{File: file.ID, Session: file.Name, Next: 1, At: now.Add(-time.Hour)})
 	}
-	c := counter{List: list, Files: someFile{}, Servers: serversBelow{kit.Try(url.Parse(web.URL)).Must(t)}}
+	c := rewriteCounter{Rewrites: list, Files: someFile{}, Servers: serversBelow{kit.Try(url.Parse(web.URL)).Must(t)}}
 	kit.Check(t, c.Count(ctx, now) != nil, "a server is down, and there is no error")
 	kit.Equal(t, "requests", asked, map[string]int{"/down/api/drops": 1, "/well/api/drops": 1})
 }

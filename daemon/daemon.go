@@ -72,8 +72,8 @@ type Daemon struct {
 	manager *service.Notifier
 
 	projects    *project.Finder
-	rewrites    *list
-	counter     *counter
+	rewrites    *rewrites
+	counter     *rewriteCounter
 	attachments *document.Collector
 
 	clear      clearList // what servers have with secrets in clear
@@ -218,7 +218,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.rewrites, err = load(ctx, d.db); err != nil {
+	if d.rewrites, err = loadRewrites(ctx, d.db); err != nil {
 		return err
 	}
 	d.storedCheckpoints.Projections = d.projections
@@ -229,7 +229,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	d.tailer = tail.New(d.tailConfig(), d.db.Files, d.relay)
 	d.router.Remembered = d.tailer
 	d.wireReconciler(self.Former)
-	d.counter = &counter{List: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
+	d.counter = &rewriteCounter{Rewrites: d.rewrites, Files: d.tailer, Servers: d.servers, Origin: d.origin}
 	d.wireAttachments()
 	if d.introductions, err = derive.LoadIntroductions(ctx, d.projections, d.log); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (d *Daemon) wireServers() (err error) {
 		Proven: protocol.ProvenServers{Path: d.cfg.ProvenServersFile()}, Plain: d.cfg.Protocol == "plain", Log: d.log,
 	})
 	d.servers.SetOwn(&d.cfg)
-	d.masking, err = newMasking(&d.cfg, d.servers, prover{})
+	d.masking, err = newMasking(&d.cfg, d.servers, protocol.AskSameHost)
 	return err
 }
 

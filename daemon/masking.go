@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -18,12 +17,6 @@ import (
 type maskingServers interface {
 	// Protocol returns "ccship", "plain", or anything else while it is unknown.
 	Protocol(dest string) string
-}
-
-// maskingProver asks servers to prove that they run on this machine, for this user.
-type maskingProver interface {
-	// Prove returns nil if the server at an address proves it. It does not wait long.
-	Prove(ctx context.Context, server string) error
 }
 
 // masking provides the masker for each server. It is safe for concurrent use.
@@ -43,9 +36,9 @@ type setup struct {
 	proof  *redact.Masker  // nil without a key
 }
 
-// newMasking reads the key and the rules. An error is a *config.Error.
-func newMasking(c *config.Config, s maskingServers, p maskingProver) (*masking, error) {
-	m := &masking{servers: s, proofs: proofs{prover: p, known: map[string]proven{}}, counts: map[string]int64{}}
+// newMasking reads the key and the rules. prove is as protocol.AskSameHost. An error is a *config.Error.
+func newMasking(c *config.Config, s maskingServers, prove prover) (*masking, error) {
+	m := &masking{servers: s, proofs: proofs{prove: prove, known: map[string]proven{}}, counts: map[string]int64{}}
 	return m, m.Configure(c)
 }
 

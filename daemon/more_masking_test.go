@@ -50,7 +50,7 @@ func TestFor(t *testing.T) {
 		"on":  {plain: true, own: true, extended: true, away: true},
 		"off": {plain: false, extended: false, away: false},
 	} {
-		m := kit.Try(newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0})).Must(t)
+		m := kit.Try(newMasking(configWith(t, t.TempDir(), map[string]string{"redact": mode}), known, local{own: 0, away: 0}.Prove)).Must(t)
 		for dest, want := range masked {
 			got := m.For(dest, "") != nil
 			kit.Check(t, got == want, "%s, %q: masked %v, want %v", mode, dest, got, want)
@@ -63,7 +63,7 @@ func TestProofHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const own, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
 		l := local{own: 0}
-		m := kit.Try(newMasking(configWith(t, t.TempDir(), map[string]string{}), protocols{}, l)).Must(t)
+		m := kit.Try(newMasking(configWith(t, t.TempDir(), map[string]string{}), protocols{}, l.Prove)).Must(t)
 		for range 59 {
 			kit.Require(t, m.For(own, "") == nil && m.For(other, "") != nil, "masked for the wrong one")
 			<-time.After(time.Second)
@@ -79,7 +79,7 @@ func TestProofHolds(t *testing.T) {
 // TestConfigure keeps what was in force when rules cannot be read, and the key for good.
 func TestConfigure(t *testing.T) {
 	dir := t.TempDir()
-	m := kit.Try(newMasking(configWith(t, dir, map[string]string{}), protocols{}, local{})).Must(t)
+	m := kit.Try(newMasking(configWith(t, dir, map[string]string{}), protocols{}, local{}.Prove)).Must(t)
 	line := []byte(`{"a":"AKIAQ3EGSDFKJ4KKAX2Z ours_k3j5h7g9k3j5h7g9"}`)
 	first, ranges := m.For("x", "").Line(line)
 	kit.Require(t, len(ranges) == 1, "%s", first)

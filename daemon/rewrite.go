@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	stateName = "drops"            // of the list in the state
-	keptFor   = 3 * 24 * time.Hour // how long a rewrite is shown
-	most      = 100                // the oldest go
-	shown     = 5                  // in status, the newest
+	rewritesName  = "drops"            // of the list in the state
+	rewriteKept   = 3 * 24 * time.Hour // how long a rewrite is shown
+	maxRewrites   = 100                // the oldest go
+	rewritesShown = 5                  // in status, the newest
 )
 
 // rewrite is a rewind that may have taken lines out of a file. Most rewinds write the same lines again.
@@ -26,9 +26,9 @@ type rewrite struct {
 	File       tail.FileID `json:"file"`
 	Session    string      `json:"session"`
 	Project    string      `json:"project"`
-	Generation uint32      `json:"generation"`     // that had the lines
-	Next       uint32      `json:"next,omitempty"` // that began with the rewind; 0 in lists of earlier versions
-	From       int64       `json:"from"`           // the lines that were rewound: [From, To)
+	Generation uint32      `json:"generation"` // that had the lines
+	Next       uint32      `json:"next"`       // that began with the rewind
+	From       int64       `json:"from"`       // the lines that were rewound: [From, To)
 	To         int64       `json:"to"`
 	At         time.Time   `json:"at"`
 	Lines      int64       `json:"lines"` // of them missing now; 0: not counted yet
@@ -37,16 +37,8 @@ type rewrite struct {
 	wait  time.Duration // before askAt
 }
 
-// next returns the generation that began with the rewind.
-func (x *rewrite) next() uint32 {
-	if x.Next == 0 {
-		return x.Generation + 1
-	}
-	return x.Next
-}
-
-// list is the recent rewrites. It is kept in the state. Safe for concurrent use.
-type list struct {
+// rewrites are the recent ones. They are kept in the state. Safe for concurrent use.
+type rewrites struct {
 	db   *state.DB
 	kept *state.Persisted[[]rewrite] // list as it was stored last
 
@@ -55,18 +47,18 @@ type list struct {
 	dirty bool      // changed since it was stored; guarded by mu
 }
 
-// load reads the list that the state keeps.
-func load(ctx context.Context, db *state.DB) (*list, error) {
-	kept, err := state.LoadPersisted[[]rewrite](ctx, db, stateName)
+// loadRewrites reads the list that the state keeps.
+func loadRewrites(ctx context.Context, db *state.DB) (*rewrites, error) {
+	kept, err := state.LoadPersisted[[]rewrite](ctx, db, rewritesName)
 	if err != nil {
 		return nil, fmt.Errorf("load rewrites: %w", err)
 	}
-	return &list{db: db, kept: kept, list: slices.Clone(kept.Get())}, nil
+	return &rewrites{db: db, kept: kept, list: slices.Clone(kept.Get())}, nil
 }
 
 // Committed notes the rewind at the start of a durable chunk, if there is one. It writes nothing, because the caller is
 // in the middle of reading.
-func (l *list) Committed(c *tail.Chunk, d *route.Decision) {
+func (l *rewrites) Committed(c *tail.Chunk, d *route.Decision) {
 	if c.From == c.Prev || d.DestinationChanged || c.File.Kind == tail.History || c.Prev.Line <= c.From.Line {
 		return
 	}
@@ -78,12 +70,12 @@ func (l *list) Committed(c *tail.Chunk, d *route.Decision) {
 		Generation: c.Prev.Generation, Next: c.From.Generation,
 		From: c.From.Line, To: c.Prev.Line, At: time.Now().UTC().Round(0),
 	})
-	l.list = l.list[max(0, len(l.list)-most):]
+	l.list = l.list[max(0, len(l.list)-maxRewrites):]
 	l.dirty = true
 }
 
 // Forget removes the rewrites of a session and its agents.
-func (l *list) Forget(session string) {
+func (l *rewrites) Forget(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.list)
@@ -94,10 +86,10 @@ func (l *list) Forget(session string) {
 }
 
 // Store removes old rewrites, and writes the list if it changed.
-func (l *list) Store(ctx context.Context, now time.Time) error {
+func (l *rewrites) Store(ctx context.Context, now time.Time) error {
 	l.mu.Lock()
 	before := len(l.list)
-	l.list = slices.DeleteFunc(l.list, func(x rewrite) bool { return now.Sub(x.At) > keptFor })
+	l.list = slices.DeleteFunc(l.list, func(x rewrite) bool { return now.Sub(x.At) > rewriteKept })
 	if !l.dirty && len(l.list) == before {
 		l.mu.Unlock()
 		return nil
@@ -115,7 +107,7 @@ func (l *list) Store(ctx context.Context, now time.Time) error {
 }
 
 // Advice describes the newest rewrites that took lines out, and says how to get the lines back.
-func (l *list) Advice() (out []control.Advice) {
+func (l *rewrites) Advice() (out []control.Advice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	more := 0
@@ -123,7 +115,7 @@ func (l *list) Advice() (out []control.Advice) {
 		switch {
 		case x.Lines == 0:
 			continue
-		case len(out) == shown:
+		case len(out) == rewritesShown:
 			more++
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/delivery"
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
@@ -28,7 +29,7 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		},
 		Outbox: &control.Outbox{
 			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,
-			Cap: usage.Cap, OldestAt: timeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
+			Cap: usage.Cap, OldestAt: delivery.TimeOrNil(usage.Oldest), Dead: usage.Dead, Withheld: usage.Withheld,
 		},
 		Watch: &control.Watch{
 			Mode: stats.Watch, Reason: stats.WatchReason, Roots: conf.Roots, Unread: d.syncer.Unlisted(),
@@ -147,12 +148,4 @@ func (d *Daemon) overallState(s *control.Status, stats tail.Stats, usage state.U
 		return control.StateSending
 	}
 	return control.StateWatching
-}
-
-func timeOrNil(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }

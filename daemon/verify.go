@@ -2,13 +2,12 @@ package daemon
 
 import (
 	"context"
-	"os"
 
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/document"
 	"github.com/ccship/ccship/daemon/proof"
 	"github.com/ccship/ccship/daemon/route"
 	"github.com/ccship/ccship/state"
-	"github.com/ccship/ccship/state/projection"
 	"github.com/ccship/ccship/tail"
 	"github.com/ccship/ccship/transcript"
 )
@@ -19,7 +18,7 @@ func (d *Daemon) wireComparer() {
 		Deps: func() proof.Deps {
 			return proof.Deps{
 				State: d.db, Files: d.tailer, Servers: d.servers, Rules: verifyRules{d, d.router.Rules()},
-				Attachments: verifyAttachments{d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
+				Attachments: verifyAttachments{d.attachments, d}, Masking: d.masking, Origin: d.origin, LineCap: d.cfg.LineCap,
 				Former: d.name.Former(),
 			}
 		},
@@ -84,15 +83,16 @@ func (r verifyRules) LeavesOut(f *tail.File, line []byte) bool {
 func (r verifyRules) Forget(id tail.FileID) { r.d.forgetter.AtServer(uint64(id)) }
 
 // verifyAttachments adapts the daemon to proof.Attachments.
-type verifyAttachments struct{ d *Daemon }
-
-func (a verifyAttachments) OnDisk(root *os.Root, f tail.File,
-	to *state.Routing) ([]projection.Attachment, int, error) {
-	return a.d.attachments.OnDisk(root, f, to)
+type verifyAttachments struct {
+	*document.Collector
+	d *Daemon
 }
 
 func (a verifyAttachments) Deliver(ctx context.Context, id tail.FileID) error {
-	return a.d.deliverAttachments(ctx, id)
+	if err := a.QueueOf(ctx, id); err != nil {
+		return err
+	}
+	return a.d.syncer.Drained(ctx, a.d.db.Outbox.LastSeq())
 }
 
 func (a verifyAttachments) Requeue(ctx context.Context, dest string, id tail.FileID) error {

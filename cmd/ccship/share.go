@@ -58,19 +58,19 @@ func (a *app) share(ctx context.Context, ask shareAsk) error {
 	if err != nil {
 		return err
 	}
-	server, links := remote.Keeper{Client: l.Server}, []protocol.ShareLink{}
+	var links []protocol.ShareLink
 	switch {
 	case ask.end != 0:
-		err = server.EndShareLink(ctx, ask.end)
+		err = remote.EndShareLink(ctx, l.Server, ask.end)
 		if remote.Is(err, control.CodeNoSession) {
 			err = control.NewError(control.CodeNoSession, fmt.Sprintf("no link %d of yours works", ask.end),
 				"`ccship share --list` shows those that do")
 		}
 	case ask.list:
-		links, err = server.ShareLinks(ctx, ask.session)
+		links, err = remote.ShareLinks(ctx, l.Server, ask.session)
 	default:
 		var made protocol.ShareLink
-		made, err = server.Share(ctx, remote.Ref{Session: ask.session, User: ask.user}, ask.expires)
+		made, err = remote.Share(ctx, l.Server, remote.Ref{Session: ask.session, User: ask.user}, ask.expires)
 		links = append(links, made)
 	}
 	switch {

@@ -141,9 +141,8 @@ func (s *Servers) ownAndPaused() (own string, paused bool) {
 
 // Own returns the user's own server; "" when none is set.
 func (s *Servers) Own() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.own
+	own, _ := s.ownAndPaused()
+	return own
 }
 
 // Wake tells the drainer of a destination about new rows. It never blocks.

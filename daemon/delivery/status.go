@@ -47,7 +47,7 @@ func (s *Servers) List(usage state.Usage) ([]control.Server, *control.Sent) {
 func describe(dest string, h *outbox.Health, batches int64) control.Server {
 	return control.Server{
 		URL: project.ServerURL(dest), State: h.State, Protocol: h.Protocol, Kind: h.Kind, Detail: h.Detail, Hint: h.Hint,
-		RetryAt: timeOrNil(h.RetryAt), LastOKAt: timeOrNil(h.LastOKAt),
+		RetryAt: TimeOrNil(h.RetryAt), LastOKAt: TimeOrNil(h.LastOKAt),
 		Batches: batches, MaxRequest: h.MaxRequest,
 		Accepts: h.Accepts.Names(), Items: h.Items, Unwanted: h.Unwanted, Gone: h.Gone,
 	}
@@ -57,7 +57,7 @@ func describe(dest string, h *outbox.Health, batches int64) control.Server {
 // well: the next request would fail in the same way.
 func addContact(server *control.Server, known contact, acknowledged time.Time) {
 	at := lastContact(known, acknowledged)
-	if server.LastContactAt = timeOrNil(at); !at.IsZero() {
+	if server.LastContactAt = TimeOrNil(at); !at.IsZero() {
 		server.ContactAge = time.Since(at).Seconds()
 	}
 	if known.last.At.IsZero() {
@@ -78,7 +78,8 @@ func addContact(server *control.Server, known contact, acknowledged time.Time) {
 	}
 }
 
-func timeOrNil(t time.Time) *time.Time {
+// TimeOrNil returns a time in UTC; nil for the zero time.
+func TimeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -100,17 +101,12 @@ func (s *Servers) Obstacle() (kind, detail, hint string) {
 		case h.Kind == outbox.KindRefusedKey:
 			return control.CodeRefusedKey, h.Detail, h.Hint
 		case h.State == outbox.StateRetrying || h.State == outbox.StateRefused:
-			kind, detail, hint = obstacleOf(&h), h.Detail, h.Hint
+			kind, detail, hint = Refused, h.Detail, h.Hint
+			switch h.Kind {
+			case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol: // also a gateway that answers 503
+				kind = control.CodeUnreachable
+			}
 		}
 	}
 	return kind, detail, hint
-}
-
-// obstacleOf names the trouble of a server. A server behind a gateway that answers 503 counts as unreachable.
-func obstacleOf(h *outbox.Health) string {
-	switch h.Kind {
-	case outbox.KindUnreachable, outbox.KindServerError, outbox.KindProtocol:
-		return control.CodeUnreachable
-	}
-	return Refused
 }
