@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,23 +37,15 @@ type Checkpoint struct {
 // Checkpoints returns the checkpoints of a transcript.
 func (c *Client) Checkpoints(ctx context.Context, ref Ref) (list []Checkpoint, err error) {
 	ref.Epoch, ref.Generation = "", nil
-	q := ref.query()
-	for at := (pager{}); ; {
-		var a struct {
-			Checkpoints []Checkpoint `json:"checkpoints"`
-			Next        *string      `json:"next"`
-		}
-		if err := c.get(ctx, ref.path("checkpoints"), q, &a); err != nil {
-			return nil, err
-		}
-		list = append(list, a.Checkpoints...)
-		if a.Next == nil {
-			return list, nil
-		}
-		if err := at.turn(q, "after", *a.Next, len(a.Checkpoints)); err != nil {
-			return nil, err
-		}
+	type found struct {
+		Checkpoints []Checkpoint `json:"checkpoints"`
+		Next        *string      `json:"next"`
 	}
+	err = pages(ctx, c, listing{ref.path("checkpoints"), ref.query(), "after"}, func(a *found) (*string, int) {
+		list = append(list, a.Checkpoints...)
+		return a.Next, len(a.Checkpoints)
+	})
+	return list, err
 }
 
 // DocumentVersion is a version of a linked document.
@@ -79,25 +72,20 @@ func (c *Client) DocumentVersions(ctx context.Context, ref Ref) (all []DocumentV
 		return nil, err
 	}
 	for _, d := range list.Documents {
-		q := ref.query()
-		for at := (pager{}); ; {
-			var a struct {
-				Versions []DocumentVersion `json:"versions"`
-				Next     *int64            `json:"next"`
-			}
-			if err := c.get(ctx, ref.path("documents/"+url.PathEscape(d.Path)+"/versions"), q, &a); err != nil {
-				return nil, err
-			}
+		type found struct {
+			Versions []DocumentVersion `json:"versions"`
+			Next     *json.Number      `json:"next"`
+		}
+		l := listing{ref.path("documents/" + url.PathEscape(d.Path) + "/versions"), ref.query(), "before"}
+		err := pages(ctx, c, l, func(a *found) (*string, int) {
 			for _, v := range a.Versions {
 				v.client, v.ref, v.Path = c, ref, d.Path
 				all = append(all, v)
 			}
-			if a.Next == nil {
-				break
-			}
-			if err := at.turn(q, "before", strconv.FormatInt(*a.Next, 10), len(a.Versions)); err != nil {
-				return nil, err
-			}
+			return (*string)(a.Next), len(a.Versions)
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

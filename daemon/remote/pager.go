@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"net/url"
 
 	"github.com/ccship/ccship/daemon/control"
@@ -9,26 +10,36 @@ import (
 // maxEmpty is how many pages in a row may bring nothing.
 const maxEmpty = 1000
 
-// pager follows a listing from page to page. The zero value stands before the first page. It ends a listing that goes
-// round in a circle, or brings nothing any more: a broken server would be asked for ever.
-type pager struct {
-	seen  string // the cursor of an earlier page
-	pages int
-	empty int // in a row
+// listing is a list that comes in pages.
+type listing struct {
+	path   string
+	query  url.Values
+	cursor string // the parameter that names the next page
 }
 
-// turn makes of a query that for the next page, which the server names. items is how many the last page had.
-func (p *pager) turn(q url.Values, name, cursor string, items int) error {
-	p.pages++
-	if p.empty++; items > 0 {
-		p.empty = 0
+// pages calls f with each page of a list. f returns the cursor of the next page, nil to end, and how many items this
+// one had. A listing that goes round in a circle, or brings nothing any more, is an error: a broken server would be
+// asked for ever.
+func pages[P any](ctx context.Context, c *Client, l listing, f func(*P) (next *string, items int)) error {
+	seen, empty := "", 0 // the cursor of an earlier page, and pages in a row without items
+	for n := 1; ; n++ {
+		var page P
+		if err := c.get(ctx, l.path, l.query, &page); err != nil {
+			return err
+		}
+		next, items := f(&page)
+		if next == nil {
+			return nil
+		}
+		if empty++; items > 0 {
+			empty = 0
+		}
+		if *next == seen || empty > maxEmpty {
+			return control.Failed("the server's list has no end", "update ccship-server, or find out who answers in its place")
+		}
+		if n&(n-1) == 0 { // at each doubling: no circle is longer than what comes until the next one
+			seen = *next
+		}
+		l.query.Set(l.cursor, *next)
 	}
-	if cursor == p.seen || p.empty > maxEmpty {
-		return control.Failed("the server's list has no end", "update ccship-server, or find out who answers in its place")
-	}
-	if p.pages&(p.pages-1) == 0 { // at each doubling: no circle is longer than what comes until the next one
-		p.seen = cursor
-	}
-	q.Set(name, cursor)
-	return nil
 }

@@ -23,25 +23,18 @@ func Timeline(ctx context.Context, c *Client, ref Ref, kinds string,
 	if kinds != "" {
 		q.Set("kind", kinds)
 	}
-	for at := (pager{}); ; {
-		var a struct {
-			Session Session  `json:"session"`
-			Moments []Moment `json:"moments"`
-			Read    int64    `json:"lines_read"`
-			Next    *string  `json:"next"`
-		}
-		if err := c.get(ctx, ref.path("timeline"), q, &a); err != nil {
-			return read, lines, err
-		}
+	type found struct {
+		Session Session  `json:"session"`
+		Moments []Moment `json:"moments"`
+		Read    int64    `json:"lines_read"`
+		Next    *string  `json:"next"`
+	}
+	err = pages(ctx, c, listing{ref.path("timeline"), q, "after"}, func(a *found) (*string, int) {
 		read, lines = a.Read, a.Session.Lines
 		for i := range a.Moments {
 			f(&a.Moments[i])
 		}
-		if a.Next == nil {
-			return read, lines, nil
-		}
-		if err := at.turn(q, "after", *a.Next, len(a.Moments)); err != nil {
-			return read, lines, err
-		}
-	}
+		return a.Next, len(a.Moments)
+	})
+	return read, lines, err
 }

@@ -125,26 +125,18 @@ func (q *Query) values() url.Values {
 func (c *Client) Sessions(ctx context.Context, q Query, page int, f func(*Session) bool) error {
 	v := q.values()
 	v.Set("limit", strconv.Itoa(min(max(page, 1), maxPage)))
-	for at := (pager{}); ; {
-		var a struct {
-			Sessions []Session `json:"sessions"`
-			Next     *string   `json:"next"`
-		}
-		if err := c.get(ctx, "/api/sessions", v, &a); err != nil {
-			return err
-		}
+	type found struct {
+		Sessions []Session `json:"sessions"`
+		Next     *string   `json:"next"`
+	}
+	return pages(ctx, c, listing{"/api/sessions", v, "after"}, func(a *found) (*string, int) {
 		for i := range a.Sessions {
 			if !f(&a.Sessions[i]) {
-				return nil
+				return nil, 0
 			}
 		}
-		if a.Next == nil {
-			return nil
-		}
-		if err := at.turn(v, "after", *a.Next, len(a.Sessions)); err != nil {
-			return err
-		}
-	}
+		return a.Next, len(a.Sessions)
+	})
 }
 
 // Session returns one transcript with its epochs, newest first, and the generations of one epoch.
@@ -174,25 +166,20 @@ func (c *Client) Entries(ctx context.Context, ref Ref, after int64, f func(*Entr
 
 // entries calls f for the entries that a query selects.
 func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Entry)) error {
-	for at := (pager{}); ; {
-		var a struct {
-			Entries []Entry `json:"entries"`
-			Cursor  *string `json:"cursor"`
-			Next    *int64  `json:"next"`
-		}
-		if err := c.get(ctx, ref.path("entries"), q, &a); err != nil {
-			return err
-		}
+	type found struct {
+		Entries []Entry `json:"entries"`
+		Cursor  *string `json:"cursor"`
+		Next    *int64  `json:"next"`
+	}
+	return pages(ctx, c, listing{ref.path("entries"), q, "cursor"}, func(a *found) (*string, int) {
 		for i := range a.Entries {
 			f(&a.Entries[i])
 		}
-		if a.Next == nil || a.Cursor == nil {
-			return nil
+		if a.Next == nil {
+			return nil, 0
 		}
-		if err := at.turn(q, "cursor", *a.Cursor, len(a.Entries)); err != nil {
-			return err
-		}
-	}
+		return a.Cursor, len(a.Entries)
+	})
 }
 
 // Ranked is a page of sessions that a search found, the best first.
@@ -300,15 +287,12 @@ type Machine struct {
 func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 	seen := map[Machine]bool{}
 	var all []Machine
-	var at pager
-	for q := (url.Values{"limit": {strconv.Itoa(maxPage)}}); ; {
-		var a struct {
-			Groups []Machine `json:"groups"`
-			Next   string    `json:"next"`
-		}
-		if err := c.get(ctx, "/api/groups", q, &a); err != nil {
-			return nil, err
-		}
+	type found struct {
+		Groups []Machine `json:"groups"`
+		Next   string    `json:"next"`
+	}
+	q := url.Values{"limit": {strconv.Itoa(maxPage)}}
+	err := pages(ctx, c, listing{"/api/groups", q, "after"}, func(a *found) (*string, int) {
 		for _, m := range a.Groups {
 			if !seen[m] {
 				seen[m] = true
@@ -316,12 +300,11 @@ func (c *Client) Machines(ctx context.Context) ([]Machine, error) {
 			}
 		}
 		if a.Next == "" {
-			return all, nil
+			return nil, 0
 		}
-		if err := at.turn(q, "after", a.Next, len(a.Groups)); err != nil {
-			return nil, err
-		}
-	}
+		return &a.Next, len(a.Groups)
+	})
+	return all, err
 }
 
 // Forgotten lists the sessions that the server has removed.
