@@ -37,14 +37,6 @@ type places struct {
 	Roots      []string `json:"roots"`
 }
 
-func placesOf(c config.Config) *places {
-	return &places{
-		Config: c.Path, APIKeyFile: c.APIKeyFile, StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"),
-		Socket: c.Socket, Log: cmp.Or(setup.LogPath(c), "journal"), Up: show.UpDir(c), Plugin: setup.PluginDir(c),
-		Roots: c.Roots,
-	}
-}
-
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config [KEY [VALUE…]]",
@@ -94,7 +86,11 @@ func optionTable() string {
 }
 
 func (a *app) printConfig(c *config.Config) error {
-	files := placesOf(*c)
+	files := &places{
+		Config: c.Path, APIKeyFile: c.APIKeyFile, StateDir: c.StateDir, State: filepath.Join(c.StateDir, "state.db"),
+		Socket: c.Socket, Log: cmp.Or(setup.LogPath(*c), "journal"), Up: show.UpDir(*c), Plugin: setup.PluginDir(*c),
+		Roots: c.Roots,
+	}
 	if a.JSON {
 		return a.PrintJSON(settings{control.SchemaVersion, c.Path, c.Values(), files})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -202,7 +203,8 @@ func (q question) commits(ctx context.Context, name string) error {
 		}
 	}
 	if q.JSON {
-		return q.PrintJSON(library.WhyOf(control.SchemaVersion, answers))
+		commits := slices.Concat([]provenance.Answer{}, answers) // never null
+		return q.PrintJSON(library.Why{SchemaVersion: control.SchemaVersion, Commits: commits})
 	}
 	return q.Print(q.View().WhyCommits(answers))
 }

@@ -92,8 +92,8 @@ func checkExcluded(_ context.Context, x *exam) []Finding {
 	return nil
 }
 
-// checkNotices passes on the daemon's advice that no other check covers.
-func checkNotices(_ context.Context, x *exam) []Finding {
+// checkAdvice passes on the daemon's advice that no other check covers.
+func checkAdvice(_ context.Context, x *exam) []Finding {
 	var found []Finding
 	for _, n := range x.daemon().status.Advice {
 		switch n.Kind {

@@ -24,9 +24,6 @@ const (
 	OK   Level = "ok"
 )
 
-// levels returns all of them, in their order.
-func levels() []Level { return []Level{Fail, Warn, Note, OK} }
-
 // Finding is what one check found.
 type Finding struct {
 	ID     string `json:"id"` // of the check; several findings may have the same
@@ -146,8 +143,9 @@ func examine(ctx context.Context, o Options) []Finding {
 			out = append(out, f)
 		}
 	}
+	levels := []Level{Fail, Warn, Note, OK}
 	slices.SortStableFunc(out, func(a, b Finding) int {
-		return cmp.Compare(slices.Index(levels(), a.Level), slices.Index(levels(), b.Level))
+		return cmp.Compare(slices.Index(levels, a.Level), slices.Index(levels, b.Level))
 	})
 	return out
 }
@@ -161,14 +159,14 @@ type check struct {
 // checks returns all checks, in the order in which findings of one level are shown.
 func checks() []check {
 	return []check{
-		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit}, {"linger",
-			checkLinger},
+		{"daemon", checkDaemon}, {"version", checkVersion}, {"service", checkService}, {"unit", checkUnit},
+		{"linger", checkLinger},
 		{"socket", checkSocket}, {"config", checkConfig}, {"key", checkKey}, {"environment", checkEnvironment},
 		{"server", checkServer}, {"proxy", checkProxy}, {"clock", checkClock}, {"delivery", checkDelivery},
 		{"outbox", checkOutbox}, {"dead_letters", checkDead}, {"pause", checkPause}, {"withheld", checkWithheld},
 		{"masking", checkMasking}, {"retention", checkRetention}, {"roots", checkRoots}, {"elsewhere", checkElsewhere},
 		{"records", checkRecords}, {"watch", checkWatch}, {"wsl", checkWSL}, {"excluded", checkExcluded},
-		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks}, {"advice",
-			checkNotices},
+		{"state", checkState}, {"disk", checkDisk}, {"recording", checkRecording}, {"hooks", checkHooks},
+		{"advice", checkAdvice},
 	}
 }

@@ -60,7 +60,7 @@ func (g *Guard) ownFiles(c *config.Config, folder string) []string {
 			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
-	for dir := range andAbove(folder) {
+	for dir, last := folder, ""; dir != last; last, dir = dir, filepath.Dir(dir) { // and all above it
 		files = append(files, project.CredentialsPath(dir))
 	}
 	for _, dest := range g.db.Outbox.KnownDestinations() {
@@ -69,17 +69,6 @@ func (g *Guard) ownFiles(c *config.Config, folder string) []string {
 		}
 	}
 	return files
-}
-
-// andAbove yields a folder and all folders above it.
-func andAbove(dir string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for last := ""; dir != last; last, dir = dir, filepath.Dir(dir) {
-			if !yield(dir) {
-				return
-			}
-		}
-	}
 }
 
 // Open opens a file to send it, through a mask, unless the file belongs to ccship by now.

@@ -119,9 +119,9 @@ func (l *Library) repositoryOf(cwd string) string {
 	return transcript.RepositoryOf(cwd)
 }
 
-// called reports whether a transcript's project is called so: by its name, or with folders above it, as the server says
-// it where several have one name.
-func (l *Library) called(h *head, file File, name string) bool {
+// inProject reports whether a transcript is of the project with a name. The name may have folders in front, as the
+// server writes it where several projects have one name.
+func (l *Library) inProject(h *head, file File, name string) bool {
 	return name == l.project(h, file) ||
 		strings.Contains(name, "/") && strings.HasSuffix(filepath.ToSlash(l.repositoryOf(h.FirstCwd)), "/"+name)
 }

@@ -60,8 +60,7 @@ func (d *draft) keep(named, force bool) (same bool, aside string, err error) {
 	return false, aside, d.link()
 }
 
-// age seals the draft and makes it look old: a restored file must not look live to a running daemon or to the next
-// restore. If its time cannot be set, it only looks newer than it is.
+// age seals the draft, and dates it back: neither a running daemon nor the next restore may take it for live.
 func (d *draft) age() error {
 	if err := d.Seal(); err != nil {
 		return fmt.Errorf("restore %s: %w", d.path, err)

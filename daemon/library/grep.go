@@ -31,7 +31,7 @@ func (l *Library) Recent(ctx context.Context, project string, limit int) []Item 
 			break
 		}
 		h := readHead(file.Path)
-		if project == "" || l.called(&h, file, project) {
+		if project == "" || l.inProject(&h, file, project) {
 			items = append(items, l.fileItem(&h, activeFile{file, file.active()}, 0))
 		}
 	}
@@ -58,7 +58,7 @@ func (l *Library) Grep(ctx context.Context, text, project string, limit int) []M
 		}
 		h := readHead(file.Path)
 		m.match.Item = l.fileItem(&h, activeFile{file, file.active()}, 0)
-		if project == "" || l.called(&h, file, project) {
+		if project == "" || l.inProject(&h, file, project) {
 			found = append(found, m)
 			if m.grade == gradeOf(len(words), true) {
 				best++

@@ -244,7 +244,7 @@ func (l *Library) takes(f *Filter, file File) bool {
 	}
 	h := readHead(file.Path)
 	project := l.project(&h, file)
-	if l.called(&h, file, f.Project) {
+	if l.inProject(&h, file, f.Project) {
 		project = f.Project
 	}
 	return h.matches(file, f, project)

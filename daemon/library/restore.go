@@ -182,9 +182,8 @@ func below(root string, s *remote.Session) (string, error) {
 	return filepath.Join(root, local), nil
 }
 
-// calledAfter reports whether a path is a session's by its name, or for an agent's transcript lies in the folder of its
-// session or directly in a project folder. A number behind "~" may count copies, or belong to the file's own name; and
-// a file that resume makes is called after the escaped name.
+// calledAfter reports whether a path fits a session's name; an agent's transcript lies in its session's folder, or
+// directly in a project folder. A "~" and a number may count copies or be of the name, which resume escapes.
 func calledAfter(parts []string, s *remote.Session) bool {
 	called := func(part, name string) bool {
 		names := []string{name, transcript.WithoutCopy(name)}

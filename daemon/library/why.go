@@ -8,14 +8,6 @@ type Why struct {
 	Commits       []provenance.Answer `json:"commits"`
 }
 
-// WhyOf makes the document of what is known of commits.
-func WhyOf(schema int, answers []provenance.Answer) Why {
-	if answers == nil {
-		answers = []provenance.Answer{}
-	}
-	return Why{SchemaVersion: schema, Commits: answers}
-}
-
 // WhyLines is the document of `ccship why --json` about lines.
 type WhyLines struct {
 	SchemaVersion int       `json:"schema_version"`

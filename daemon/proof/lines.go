@@ -79,9 +79,8 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 	return diff, err
 }
 
-// HoldsOversize reports whether a server has something of a line beyond the cap, and whether it is of this line: its
-// digest, or all of it from when the cap was higher. One with secrets masked counts as another. hash is the server's of
-// a line that it has, notes are the digests that it has.
+// HoldsOversize reports whether a server has a line that is longer than the cap, whole or as its digest, and whether
+// that is the same line; one with secrets masked is not. hash is of the whole line, nil without one; notes are digests.
 func HoldsOversize(l *tail.Line, hash *string, notes map[int64]transcript.Oversize) (there, same bool) {
 	if hash != nil {
 		return true, *hash == hex.EncodeToString(l.Hash[:])

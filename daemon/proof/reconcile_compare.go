@@ -231,9 +231,8 @@ func (c *comparison) file(ctx context.Context, t tail.Tracked, has *protocol.Dig
 	return errRewound
 }
 
-// limitCommon sets up to where lines may count as common, before a server is asked about a transcript. While lines are
-// sent, what the server has may be replaced after its answer by a generation that was queued before: lines from there
-// on do not count as common.
+// limitCommon sets the line from which none counts as common, before a server is asked about a transcript: while lines
+// are sent, a generation that is queued already may replace what the server has from there on.
 func (c *comparison) limitCommon(ctx context.Context, id tail.FileID) (err error) {
 	if c.sending {
 		c.limit, err = c.State.Outbox.Rewinds(ctx, id)

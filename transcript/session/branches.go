@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/ccship/ccship/transcript"
 )
@@ -330,20 +331,12 @@ func (b *branches) shrink() {
 	keep := len(b.nodes) - b.bound/2
 	old := b.nodes
 	b.drop(func(i int) bool {
-		return i >= keep || old[i].flags&(isAnchor|isBoundary) != 0 || b.isLeaf(old[i].id)
+		return i >= keep || old[i].flags&(isAnchor|isBoundary) != 0 ||
+			slices.ContainsFunc(b.leaves, func(l leaf) bool { return l.id == old[i].id })
 	})
 	if over := len(b.nodes) - b.bound*3/4; over > 0 {
 		b.drop(func(i int) bool { return i >= over })
 	}
-}
-
-func (b *branches) isLeaf(id uint64) bool {
-	for i := range b.leaves {
-		if b.leaves[i].id == id {
-			return true
-		}
-	}
-	return false
 }
 
 // drop removes the nodes for which keep is false.

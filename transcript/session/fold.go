@@ -112,7 +112,9 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	}
 	s.envelope(&r)
 	if !s.ownership.includes(&r) {
-		s.sidechain(line, &r)
+		if usageOf(&r) != nil { // a sidechain's tokens count, but it is not part of the conversation
+			s.countAnswers(line, &r)
+		}
 		return s.events
 	}
 	if g.said.Speaker == transcript.NoSpeaker && (r.Message != nil || r.Type == "system") {
@@ -255,14 +257,6 @@ func (s *Fold) rewinds(g *treeRecord, r *transcript.Record) {
 		tokens = int64(n.context)
 	}
 	s.setContext(g.line, r, tokens, RewindCause)
-}
-
-// sidechain handles a sidechain's record inside a main transcript: its tokens count, but it is not part of the
-// conversation.
-func (s *Fold) sidechain(line int64, r *transcript.Record) {
-	if usageOf(r) != nil {
-		s.countAnswers(line, r)
-	}
 }
 
 // agentAnswer reports the tokens of an agent's answer that a progress record repeats. They are not added to this
