@@ -68,7 +68,8 @@ func TestCapture(t *testing.T) {
 			s.same(s.session, s.path)
 		}
 		kit.Equal(t, "a command that is missing: exit", s.ccship("capture", "no-such-command-anywhere").code, 127)
-		kit.Equal(t, "a file that is no program: exit", s.ccship("capture", s.source).code, 126)
+		none := s.ccship("capture", s.source)
+		kit.Check(t, none.code == 126 && strings.Contains(none.stderr, "may be executed"), "a file that is no program: %+v", none)
 	})
 }
 
@@ -106,7 +107,8 @@ func TestCaptureLacks(t *testing.T) {
 		return unreachable(r)
 	}))
 	out := s.ccship(s.capture(`cat "$1" >>"$2"; exit 3`, "--wait", "5s", "--spool", spool)...)
-	kit.Check(t, out.code == 3 && strings.Contains(out.stderr, "12 lines") && strings.Contains(out.stderr, spool),
+	kit.Check(t, out.code == 3 && strings.Contains(out.stderr, "12 lines") && strings.Contains(out.stderr, spool) &&
+		!strings.Contains(out.stderr, "--timeout"),
 		"exit %d, %q", out.code, out.stderr)
 	eventually(t, "the lines are in the spool", time.Minute, func() bool { // where five seconds were too short
 		if !sent.Load() {
@@ -118,6 +120,20 @@ func TestCaptureLacks(t *testing.T) {
 	must(t, os.Remove(s.path))
 	s.quietly(0, "capture", "--wait", patiently, "--spool", spool, "true")
 	s.holds(s.session, s.all)
+}
+
+// TestCaptureClosedStderr: who reads stderr no more still gets the command's exit code.
+func TestCaptureClosedStderr(t *testing.T) {
+	s := newScribe(aloneWorld(t), 36, 4)
+	s.gate.set(onPost(unreachable))
+	read, write, err := os.Pipe()
+	must(t, err)
+	must(t, read.Close())
+	defer write.Close()
+	cmd := s.command(context.Background(), kit.Program(t, "ccship"), s.capture(`cat "$1" >>"$2"; exit 6`, "--wait", "1s")...)
+	cmd.Stderr = write
+	_ = cmd.Run()
+	kit.Equal(t, "exit", cmd.ProcessState.ExitCode(), 6)
 }
 
 // TestCaptureNoServer: a configuration that cannot deliver keeps no command from running.

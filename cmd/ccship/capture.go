@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +54,7 @@ func (a *app) captureCommand() *cobra.Command {
 			defer interrupt()
 			c := a.newCapture(cmd.Context(), spool)
 			code, err := passThrough(args, interrupt)
+			signal.Ignore(syscall.SIGPIPE) // who closed stderr still gets the command's code
 			if err != nil {
 				a.Report(err)
 			}
@@ -193,7 +196,10 @@ func (c *capture) finish(ctx context.Context, wait time.Duration) {
 	e := show.Describe(err)
 	lacks += max(0, c.onDisk()-result.Lines)
 	e.Message = fmt.Sprintf("%s not on the server yet: %s", amount.Counted(lacks, "line", "lines"), e.Message)
-	if c.cfg.StateDir != "" {
+	if e.Code == "timeout" {
+		e.Hint = "give it longer with --wait, or capture again with this spool"
+	}
+	if _, err := os.Stat(filepath.Join(c.cfg.StateDir, "state.db")); err == nil && c.cfg.StateDir != "" {
 		e.Message += "; what was read of them waits in the spool " + c.cfg.StateDir
 	}
 	show.PrintError(c.Stderr, e)
@@ -292,7 +298,7 @@ func passThrough(args []string, ended func()) (code int, err error) {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			code = exitNotFound
 		}
-		return code, fmt.Errorf("run %s: %w", args[0], err)
+		return code, notRun(args[0], err)
 	}
 	over := make(chan error, 1)
 	go func() { over <- cmd.Wait() }()
@@ -311,9 +317,13 @@ func passThrough(args []string, ended func()) (code int, err error) {
 		return exitCode(exit.ProcessState), nil
 	}
 	if err != nil {
-		return exitCannotRun, fmt.Errorf("run %s: %w", args[0], err)
+		return exitCannotRun, notRun(args[0], err)
 	}
 	return show.ExitOK, nil
+}
+
+func notRun(command string, err error) error {
+	return control.Failed(fmt.Sprintf("run %q: %v", command, err), "check the command's name, and that it may be executed")
 }
 
 // afterEnd calls ended for each signal that is not meant for the command, which is over since end.
