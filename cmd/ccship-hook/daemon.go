@@ -23,8 +23,12 @@ var (
 	errAnswer = errors.New("the answer is not a daemon's")
 )
 
-// maxAnswer is how many bytes of an answer are read.
-const maxAnswer = 4 << 20
+// maxAnswer is how many bytes of an answer are read, maxHeader of what stands before it, and maxAnswers are asked for.
+const (
+	maxAnswer  = 4 << 20
+	maxHeader  = 64 << 10
+	maxAnswers = 3
+)
 
 // daemon is a connection to a daemon: HTTP/1.1 as package control answers it, one request after the other.
 type daemon struct {
@@ -36,7 +40,7 @@ func dial(ctx context.Context, path string) (*daemon, error) {
 	conn, err := sys.DialPeer(ctx, net.Dialer{}, path)
 	switch {
 	case err == nil:
-		return &daemon{conn, bufio.NewReader(conn)}, nil
+		return &daemon{conn, bufio.NewReader(io.LimitReader(conn, maxAnswers*(maxAnswer+maxHeader)))}, nil
 	case ctx.Err() != nil || errors.Is(err, syscall.EAGAIN): // one that is too slow to accept
 		return nil, fmt.Errorf("dial daemon: %w", err)
 	default:

@@ -119,3 +119,32 @@ func TestHookAsksTheNext(t *testing.T) {
 			"%s: it prints %q, %v; want %q", c.name, out, err, c.want)
 	}
 }
+
+// TestHookEndlessAnswer: of an answer that never ends a hook reads as much as an answer may have, and prints nothing.
+func TestHookEndlessAnswer(t *testing.T) {
+	const most = 96 << 20
+	for _, begin := range []string{"", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"} {
+		socket := kit.Socket(t)
+		ln := kit.Try(net.Listen("unix", socket)).Must(t)
+		written := make(chan int, 1)
+		go func() {
+			conn, err := ln.Accept()
+			if err != nil {
+				written <- 0
+				return
+			}
+			_, _ = conn.Write([]byte(begin))
+			part, n := []byte(strings.Repeat("y", 64<<10)), 0
+			for err == nil && n < most {
+				_, err = conn.Write(part)
+				n += len(part)
+			}
+			_ = conn.Close()
+			written <- n
+		}()
+		got := hookTells(t, socket, strings.NewReader(newInput), nil, "session-start")
+		n := received(t, written)
+		kit.Check(t, got == "" && n < most/4, "%q: it read %d MB and prints %.99q", begin, n>>20, got)
+		_ = ln.Close()
+	}
+}
