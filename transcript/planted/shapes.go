@@ -269,7 +269,6 @@ Authorization: GenieKey ‹«h8»-«h4»-«h4»-«h4»-«h12»›
 ‹IGQVJ«a150»›
 bearer of the app: ‹AAAAAAAAAAAAAAAAAAAAA«a70»›
 ‹K001«a27»›
-‹m0-«a40»›
 ‹sk-litellm-«a22»›
 untrusted comment: minisign encrypted secret key⏎‹RWRTY0Iy«a204»›
 `

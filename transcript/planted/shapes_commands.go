@@ -219,4 +219,39 @@ ngrok config add-authtoken ‹2«a26»_«a21»›
 nmcli con modify x wifi-sec.psk "‹«p14»›"
 rabbitmqadmin -u kim -p ‹«p14»› list queues
 bundle config set --local gems.example.com kim:‹«a16»›
+gh secret set DB_PASSWORD <<< '‹«p16»›'
+echo "‹«p14»›" | pass insert -e site/kim
+gpg --batch --passphrase-fd 0 -d x.gpg <<< "‹«p14»›"
+op signin --account x <<< '‹«p14»›'
+echo -n '‹«p14»›' | kubectl create secret generic s --from-file=pw=/dev/stdin
+printf '%s' '‹«p16»›' | gcloud secrets create s --data-file=-
+echo "‹«p16»›" | vercel env add DB_PASSWORD production
+sudo -S ls <<< "‹«p14»›"
+openvpn --auth-user-pass <(printf 'kim:%s' '‹«p14»›')
+passwordeval "echo ‹«a14»›"
+ACL SETUSER kim on >‹«a16»› ~* +@all
+AUTH kim ‹«a24»›
+curl --cert client.pem:‹«a14»› https://h/
+signtool sign /f c.pfx /p ‹«a14»› a.exe
+security set-key-partition-list -S apple: -k '‹«a14»›' x.keychain
+plink -ssh kim@h -pw ‹«a14»› ls
+doppler secrets set API_TOKEN ‹«a32»›
+openssl dgst -sha256 -hmac '‹«a32»›' f
+reg add HKLM /v DefaultPassword /t REG_SZ /d ‹«a14»› /f
+smbclient //srv/x '‹«p14»›' -U kim
+api_key = os.getenv("API_KEY") or "‹«a32»›"
+const pw = process.env.PW ?? '‹«p14»›';
+String pw = System.getenv().getOrDefault("DB_PASSWORD", "‹«p14»›");
+let pw = env::var("DB_PASSWORD").unwrap_or("‹«p14»›".to_string());
+$pw = getenv('DB_PASSWORD') ?: '‹«p14»›';
+parser.add_argument("--password", default="‹«p14»›")
+await page.getByLabel('Password').fill('‹«p14»›')
+cy.get('#password').type('‹«p14»›')
+driver.find_element(By.ID, "password").send_keys("‹«p14»›")
+fill_in 'Password', with: '‹«p14»›'
+child.sendline('‹«a14»›')  # password
+crypto.createHmac('sha256', '‹«a40»›')
+Fernet(b"‹«a43»=›")
+smtp.PlainAuth("", "kim@example.com", "‹«p14»›", "h")
+jwt.sign({ id: 1 }, '‹«a32»›', { expiresIn: '1h' })
 `

@@ -161,4 +161,21 @@ account x⏎user kim⏎password	‹«p16»›
 ldap.bind.credentials=‹«p16»›
 key "rndc" {⏎  secret "‹«a43»=›";⏎};
 poll mail.example.com user "kim" password "‹«p16»›"
+kim	*	‹«a16»›	*
+"kim"  *  "‹«a14»›"  *
+kim:1001:«h32»:‹«h32»›:::
+-----BEGIN OpenVPN Static key V1-----⏎‹«h32»⏎«h32»⏎«h32»⏎«h32»›⏎-----END OpenVPN Static key V1-----
+user kim on sanitize-payload >‹«a18»› ~* +@all
+password: !!str ‹«p16»›
+token: !!str "‹«a24»›"
+  password: <%= ENV.fetch("PW", "‹«p16»›") %>
+remote_password ‹«a14»›
+    auth_pass ‹«a8»›
+storePassword "‹«p14»›"
+neighbor 192.0.2.1 password ‹«a14»›
+ip ospf message-digest-key 1 md5 ‹«a14»›
+10 SHA1 ‹«h40»›
+rpcauth=kim:«h32»$‹«h64»›
+kim:$7$101$«a16»$‹«a86»==›
+"Jwt": { "Key": "‹«a44»›", "Issuer": "x" }
 `

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -80,4 +81,80 @@ func endsPort(b []byte, at int) bool {
 	c := chars{b: b, at: at + 1}
 	c.word()
 	return c.skip(" \t\r\n+", 1) > 0 || c.deeper || c.escaped()
+}
+
+// hasListed reports whether the name of a user is before a part of an access list of Redis.
+func hasListed(b []byte, at int) bool {
+	before := b[max(0, at-160):min(len(b), at+8)]
+	look(len(before))
+	return containsAny(before, [][]byte{[]byte("user"), []byte("USER"), []byte("User")}) || hasAny(before, "\\")
+}
+
+// nextWord returns the position of the word behind the one at a position.
+func nextWord(b []byte, at int) int {
+	c := chars{b: b, at: at}
+	c.word()
+	c.skip(" \t+", widest)
+	return min(c.at, len(b))
+}
+
+// environments are parts of what reads a variable of the environment, or a setting.
+var environments = [][]byte{[]byte("env"), []byte("ENV"), []byte("Env"), []byte("onfig("), []byte("roperty(")}
+
+// fallbacks part the name of a variable from the value that stands for it if it is not set.
+var fallbacks = [][]byte{[]byte("??"), []byte("||"), []byte("?:"), []byte(" or "), []byte("unwrap_or"), []byte("orElse"),
+	[]byte("OrDefault"), []byte("OrElse"), []byte("{"), []byte("\","), []byte("',"), []byte("),")}
+
+// hasFallback reports whether a name that is one of the environment may be followed by a value that stands for it.
+func hasFallback(b []byte, at int) bool {
+	around := b[max(0, at-40):min(len(b), at+40)]
+	look(len(around))
+	if !containsAny(around, environments) {
+		return false
+	}
+	c := chars{b: b, at: at}
+	c.word()
+	var buf [80]byte
+	rest := buf[:0]
+	for len(rest) < cap(rest) && !c.deeper {
+		r, size := c.peek()
+		if size == 0 || r == '\n' {
+			break
+		}
+		if c.at += size; r != 0 {
+			rest = append(rest, r)
+		}
+	}
+	return c.deeper || hasAny(rest, "\"'`") && containsAny(rest, fallbacks)
+}
+
+func containsAny(b []byte, parts [][]byte) bool {
+	return slices.ContainsFunc(parts, func(part []byte) bool { return bytes.Contains(b, part) })
+}
+
+// hasKeyMember reports whether a colon follows a name, and soon the name key.
+func hasKeyMember(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	c.skip("\"' \\", 4)
+	sign, _ := c.peek()
+	rest := b[min(len(b), c.at):min(len(b), c.at+200)]
+	return (sign == ':' || c.deeper) && (bytes.Contains(rest, []byte("key")) || bytes.Contains(rest, []byte("Key")))
+}
+
+// isPeer reports whether a short word is before a position on its line, and what may be a secret behind.
+func isPeer(b []byte, at int) bool {
+	before := b[max(0, at-64):at]
+	if i := bytes.LastIndexByte(before, '\n'); i >= 0 {
+		before = before[i+1:]
+	}
+	if before = bytes.TrimRight(before, " \t\"'*+"); len(before) == 0 || !isAlnum(before[len(before)-1]) {
+		return hasAny(before, "\\%")
+	}
+	c := chars{b: b, at: at}
+	c.skip(" \t\"'*+", 12)
+	c.word()
+	c.skip(" \t\"'+", 12)
+	var buf [64]byte
+	return c.deeper || isPromising(c.value(buf[:0], "<&")) || isPromising(bytes.Trim(b[at:min(len(b), at+24)], " \t\"'*+"))
 }

@@ -33,19 +33,25 @@ const (
 	bearer    // a token follows
 	command   // an option follows on the line
 	cookieOption
-	piped   // something is written into a pipe before
-	words   // the value is a word behind others
-	hashed  // a hash follows
-	slashed // a slash follows
-	login   // a slash follows, and an at sign
-	account // the kind of a password follows
-	keyFile // the name of a file with a key
-	machine // a password follows
-	signIn  // the name of a program is before it, and an option follows
-	braced  // a brace follows, and in it the member named value
-	port    // the number of a port ends, or a password of a user follows
-	vendor  // the name of a vendor begins, and is assigned what is as long as a key
-	cookies // a sign of an assignment follows soon, and names with values
+	piped       // something is written into a pipe before
+	words       // the value is a word behind others
+	hashed      // a hash follows
+	slashed     // a slash follows
+	login       // a slash follows, and an at sign
+	account     // the kind of a password follows
+	keyFile     // the name of a file with a key
+	machine     // a password follows
+	signIn      // the name of a program is before it, and an option follows
+	braced      // a brace follows, and in it the member named value
+	port        // the number of a port ends, or a password of a user follows
+	vendor      // the name of a vendor begins, and is assigned what is as long as a key
+	cookies     // a sign of an assignment follows soon, and names with values
+	acl         // a password follows as access lists have it, behind the name of a user
+	peer        // the line has the names of a client and a server, and little else, before it
+	dumped      // two hashes are before it
+	replaced    // a value follows that stands for the named one
+	keyMember   // the name ends, and a colon follows, and the member named key
+	spacedWords // the word ends, and what may be a secret is one of the next words
 )
 
 // likely reports whether a hit can belong to a match, by what is next to it. It must hold for escaped text as well.
@@ -98,12 +104,31 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		return hasVendorKey(b, at)
 	case keyID:
 		return startsWord(b, at) && isLong(b[at:])
+	}
+	return n.sees(b, at) && n.stands(b, at)
+}
+
+// stands checks what a file or a program has around a position.
+func (n near) stands(b []byte, at int) bool {
+	switch n {
+	case acl:
+		return hasListed(b, at)
+	case peer:
+		return isPeer(b, at)
+	case dumped:
+		return at > 33 && isHex(b[at-32:at])
+	case replaced:
+		return hasFallback(b, at)
+	case keyMember:
+		return hasKeyMember(b, at)
+	case spacedWords:
+		return hasSpacedValue(b, at) || hasSpacedValue(b, nextWord(b, at))
 	case keyFile:
 		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
 	case hashed:
 		return b[at] != 'm' || at+35 <= len(b) && isHex(b[at+3:at+35])
 	}
-	return n.sees(b, at)
+	return true
 }
 
 // sees looks for signs next to a position.
@@ -129,7 +154,7 @@ func (n near) sees(b []byte, at int) bool {
 	case piped:
 		before := b[max(0, at-200):at]
 		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) ||
-			bytes.Contains(before, []byte("<<<"))
+			bytes.Contains(before, []byte("<<<")) || bytes.Contains(before, []byte("yes "))
 	}
 	return true
 }
@@ -162,7 +187,7 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 
 // logins are functions and arguments that are given a user and a password.
 var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "credential", "credentials", ".login",
-	"getconnection", "connect", "pdo", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
+	"getconnection", "connect", "pdo", "mysqli", "ftp", "auth_password", "plainauth", "networkcredential", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
 
 // hasArguments reports whether a list follows a name, of which not the first element is in quotes.
 func hasArguments(b []byte, at int) bool {

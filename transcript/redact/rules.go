@@ -5,7 +5,7 @@ import "slices"
 // builtin returns the table of built-in rules. Every rule names the document that it is written from.
 func builtin() []Rule {
 	return slices.Concat(cloudRules, serviceRules, prefixRules, newerRules, urlRules, forgeRules, chatRules, paymentRules, vendorRules, registryRules,
-		modelRules, fileRules, commandRules, genericRules)
+		modelRules, fileRules, commandRules, pipeRules, genericRules, callRules)
 }
 
 // token returns a rule for secrets that start with one of some literals.

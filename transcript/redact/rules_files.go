@@ -7,7 +7,7 @@ var fileRules = []Rule{
 		Source: "https://man7.org/linux/man-pages/man5/crypt.5.html",
 		Pattern: `(?:^|[^\w$])(\$(?:apr1|1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|` +
 			`\$[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43,86}|\$g?y\$[./A-Za-z0-9]+\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43}|` +
-			`\$argon2(?:id?|d)\$v=\d+\$[mtp=,\d]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,}|\$7\$[./A-Za-z0-9]{20,}\$[./A-Za-z0-9]{43}|` +
+			`\$argon2(?:id?|d)\$v=\d+\$[mtp=,\d]+\$[A-Za-z0-9+/]{8,}\$[A-Za-z0-9+/]{16,}|\$7\$[./A-Za-z0-9]{20,}\$[./A-Za-z0-9]{43}|\$7\$\d+\$[A-Za-z0-9+/=]{8,}\$[A-Za-z0-9+/=]{40,}|` +
 			`\$scrypt\$[^\s$]+\$[A-Za-z0-9+/=]{8,}\$[A-Za-z0-9+/=]{16,})`,
 		Literals: []string{"$apr1$", "$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2", "$scrypt$"},
 		Before:   4, After: 320,
@@ -124,5 +124,32 @@ var fileRules = []Rule{
 		Pattern:  `(?:vault_password|ansible_(?:ssh_pass|password|become_pass(?:word)?|sudo_pass))["']?[ \t]*[=:]\s*["']?([^\s"'\\]{6,})`,
 		Literals: []string{"vault_password", "ansible_ssh_pass", "ansible_password", "ansible_become_pass", "ansible_sudo_pass"},
 		near:     assignment, Before: 4, loose: true,
+	},
+	{
+		Name:   "chap-secrets",
+		Source: "https://man7.org/linux/man-pages/man8/pppd.8.html",
+		Pattern: `(?m)` + lineStart + `["']?[\w.@*-]+["']?[ \t]+["']?(?:\*|\w*(?:pppd?|pptpd?|l2tpd?))["']?[ \t]+(?:"([^"\s]{6,})"|([^\s"'<&]{6,}))["']?` +
+			`[ \t]*(?:$|[ \t]["']?(?:\*|\d+\.\d+\.|-))`,
+		Literals: []string{"\t*\t", "  *  ", `"*"`, "\" * \"", "pptpd", "l2tpd", "pppd"},
+		Before:   64, After: 120, near: peer, loose: true,
+	},
+	{
+		Name:     "pwdump",
+		Source:   "https://www.openwall.com/passwords/pwdump",
+		Pattern:  `:\d{1,10}:([0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::`,
+		Literals: []string{":::"}, Before: 84, After: 4, near: dumped,
+	},
+	{
+		Name:     "rpcauth",
+		Source:   "https://github.com/bitcoin/bitcoin/tree/master/share/rpcauth",
+		Pattern:  `rpcauth=[\w.-]+:([0-9a-f]{16,64}\$[0-9a-f]{64})`,
+		Literals: []string{"rpcauth="}, Before: 2, After: 200,
+	},
+	{
+		Name:   "openvpn-key",
+		Source: "https://openvpn.net/community-resources/reference-manual-for-openvpn-2-6/",
+		Pattern: `-----BEGIN OpenVPN [\w -]{4,40}-----(?:([\s\S]{40,}?)-----END OpenVPN |` +
+			`((?:` + keyBreak + `[A-Za-z0-9+/=]{20,76}){1,}))`,
+		Literals: []string{"-----BEGIN OpenVPN "}, Before: 4, After: 4096,
 	},
 }

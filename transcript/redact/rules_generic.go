@@ -7,7 +7,7 @@ const (
 	keyKinds = `(?:api|app|application|access|account|auth|client|consumer|encryption|hmac|license|master|private|secret|` +
 		`security|server|service|shared|signing|storage|subscription|admin|write|deploy|crypto|aes|session|cookie|webhook|` +
 		`validation|decryption|preshared|rsa)`
-	tokenKinds = `(?:access|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
+	tokenKinds = `(?:access|identity|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
 	passwords = `(?:password|passwd|passphrase|passcode|passwort|(?:^|[^a-z])pass|(?-i:[a-z]Pass)|pwd|secrets?|` +
@@ -26,7 +26,7 @@ const (
 	lineEnd   = `[ \t]*(?:$|["'<&\\\r])`
 	bareValue = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
 	// assigned is what parts a name from its value.
-	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?\??=|\?\?|\|\|=?|:|\s(?:string|String)\s?=)\s*(?:[brfu]|@|N|\(|\[)?`
+	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?\??=|\?\?|\?:|\|\|=?|:|\s(?:string|String)\s?=)\s*(?:!![a-z]+\s+|<%=\s*)?(?:[brfu]|@|N|\(|\[)?`
 	// identified begins what a statement says of a user; prose says it of anything.
 	identified = `(?:(?-i:\bIDENTIFIED)|(?:(?:\b(?:user|role|exists|to)\s|,)\s*\S+\s+)identified)`
 	lineStart  = `(?:^|<\w{1,16}>|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
@@ -192,16 +192,16 @@ var genericRules = []Rule{
 	{
 		Name:   "setter",
 		Source: "https://docs.oracle.com/javase/8/docs/api/javax/sql/DataSource.html",
-		Pattern: `(?i)(?:(?:set|with|use|put|add)_?\w{0,20}?` + names + `|\.(?:password|passwd|passphrase|pass|secret|token)|` +
-			`ConvertTo-SecureString(?:\s+-String)?)(?:\s*\(\s*|\s+)` + quotedValue,
+		Pattern: `(?i)(?:(?:set|with|use|put|add|store|key)_?\w{0,20}?` + names + `|\.(?:password|passwd|passphrase|pass|secret|token)|` +
+			`ConvertTo-SecureString(?:\s+-(?:String|AsPlainText|Force))*)(?:\s*\(\s*|\s+)` + quotedValue,
 		Literals: append(slices.Clone(nameLiterals), "token", "securestring"), Fold: true, near: call, Before: 40, After: 96, loose: true,
 	},
 	{ // a user and a password that a program is given one after the other
 		Name:   "basic-auth",
 		Source: "https://requests.readthedocs.io/en/latest/user/authentication/",
-		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|wifi\.begin|` +
-			`authenticate|\bjwt\.(?:sign|verify|encode|decode))\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]+["']|[\w.$]+)\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
-		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo", "wifi.begin", "jwt."},
+		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|mysqli|\bftp|auth_password|plainauth|networkcredential\]::new|wifi\.begin|` +
+			`authenticate|\bjwt\.(?:sign|verify|encode|decode))\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]*["']|[\w.$]+|\{[^{}\n]{0,80}\})\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
+		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo", "mysqli", "ftp(", "auth_password", "plainauth", "wifi.begin", "jwt."},
 		Fold:     true, near: arguments, Before: 12, After: 160, loose: true,
 	},
 	{
@@ -290,7 +290,7 @@ var genericRules = []Rule{
 	{
 		Name:     "password",
 		Source:   "https://marlam.de/msmtp/msmtp.html#General-commands",
-		Pattern:  `(?im)` + lineStart + `(?:password|passwd|(?-i:pass)|psk)[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
+		Pattern:  `(?im)` + lineStart + `(?:[\w.-]{1,24}[_-]|[a-z]{2,12} [\w.:]{1,40} |ppp chap )?(?:password|passwd|(?-i:pass)|psk)(?:[ \t]+(?:\d|ascii(?: \d)?|string|local|ENC|ascii-text|\d string)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
 		Literals: []string{"pass", "psk"}, Fold: true, near: spacedValue, Before: 32, After: 96, loose: true,
 	},
 	{ // settings whose value is the next word
@@ -306,9 +306,10 @@ var genericRules = []Rule{
 	{
 		Name:   "password",
 		Source: "https://www.cisco.com/c/en/us/td/docs/ios-xml/ios/security/s1/sec-s1-cr-book/sec-cr-s5.html",
-		Pattern: `(?im)` + lineStart + `(?:snmp-server community|(?:tacacs|radius)-server (?:host \S+ )?key(?: \d)?|crypto isakmp key(?: \d)?)` +
-			`[ \t]+([^\s"'<&` + "`" + `]{6,})(?:$|[\s"'<&\\])`,
-		Literals: []string{"snmp-server", "-server ", "isakmp key"}, Fold: true, near: spaced, Before: 16, After: 96, loose: true,
+		Pattern: `(?im)` + lineStart + `(?:snmp-server community|(?:tacacs|radius)-server (?:host \S+ )?key(?: \d)?|crypto isakmp key(?: \d)?|(?:ip |ipv6 )?ospf (?:authentication-key|message-digest-key \d+ md5)(?: \d)?|pre-shared-key(?: local| remote| address \S+)?(?: key| ascii-text)?|` +
+			`set security ike policy \S+ pre-shared-key ascii-text|\d{1,5}[ \t]+(?:M|MD5|SHA1|SHA256|SHA512|AES128CMAC))` +
+			`[ \t]+["']?([^\s"'<&` + "`" + `]{6,})(?:$|[\s"'<&\\])`,
+		Literals: []string{"snmp-server", "-server ", "isakmp key", "authentication-key ", "message-digest-key ", "pre-shared-key ", " md5 ", " sha1 ", " sha256 ", " sha512 "}, Fold: true, near: spaced, Before: 64, After: 96, loose: true,
 	},
 	{
 		Name:     "psk",
@@ -352,9 +353,9 @@ var genericRules = []Rule{
 
 // nameLiterals are parts of names, in lower case.
 var nameLiterals = []string{
-	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", ".pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
 	"presharedkey", "api key", "api.key", "access key", "access.key", "auth.key", "private.key", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",
-	"sessiontoken", "deploytoken", "usertoken", "privatetoken", "oauthtoken", "slacktoken", "githubtoken", "clienttoken",
+	"sessiontoken", "deploytoken", "usertoken", "privatetoken", "oauthtoken", "slacktoken", "githubtoken", "clienttoken", "identitytoken",
 }

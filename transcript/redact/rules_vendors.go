@@ -26,7 +26,7 @@ var vendorRules = []Rule{
 		"netlify", "new_relic", "newrelic", "nytimes", "okta", "ollama", "openweather", "pinecone", "plivo", "polymarket",
 		"rapidapi", "scaleway", "sendbird", "sentry", "snyk", "sonar", "squarespace", "sslmate", "sumologic", "telnyx", "twitch",
 		"twitter", "upstage", "vercel", "wakatime", "wandb", "weatherstack", "workos", "yandex", "zendesk", "zai_api", "z_ai", "dd-api",
-		"dd_api", "dd-app", "dd_app", "ably", "abuseipdb", "deepl", "etherscan", "fal_", "fal-", "fal.ai", "gemfury", "hetzner", "quandl", "rapyd", "roboflow",
+		"dd_api", "dd-app", "dd_app", "ably:", "ably_", "ably=", "abuseipdb", "deepl", "etherscan", "fal_key", "fal-key", "fal_ai", "fal-ai", "fal.ai", "gemfury", "hetzner", "quandl", "rapyd", "roboflow",
 		"shodan", "spoonacular", "steam", "strava", "tavily", "tiingo", "tmdb", "todoist", "trello", "unsplash", "virustotal", "zeplin"),
 	token("adafruit", "https://io.adafruit.com/api/docs/", `aio_[A-Za-z0-9]{28}\b`, "aio_"),
 	token("alibaba-sts", "https://www.alibabacloud.com/help/ram/developer-reference/api-sts-2015-04-01-assumerole",

@@ -110,7 +110,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	c.word()
 	n := c.skip(closers, widest)
 	sign, _ := c.peek()
-	if n > 0 && isAlnum(sign) { // a type, a length, or an attribute
+	if n > 0 && (isAlnum(sign) || sign == '.') { // a type, a length, an attribute, or a method
 		c.word()
 		c.skip(closers, 4)
 		sign, _ = c.peek()
@@ -147,11 +147,21 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	if len(rest) > 1 && strings.IndexByte("@NbrfuE", rest[0]) >= 0 && strings.IndexByte("\"'`\\", rest[1]) >= 0 {
 		c.at++ // of a kind of string
 	}
+	for _, name := range argumentNames {
+		if hasFold(rest, name) {
+			c.at += len(name)
+			c.skip(" ", 1)
+			break
+		}
+	}
 	quote, _ := c.peek()
 	quoted := isQuote(quote)
 	value = c.value(value, "<")
 	return sign, quoted, value
 }
+
+// argumentNames may be before a value that a name and a comma are before.
+var argumentNames = []string{"default=", "with:", "value=", "<%="}
 
 // block notes that a value of several lines begins behind a tag, a sign of YAML or that of a shell: what tools write
 // before each line may be between.
@@ -159,7 +169,9 @@ func (c *chars) block() {
 	t := *c
 	if t.skip("!", 2) > 0 {
 		t.word()
-		t.skip(" \t", widest)
+		if t.skip(" \t", widest) > 0 {
+			*c = t // the tag is no part of the value
+		}
 	}
 	if t.skip("|>", 1) == 0 && t.skip("<", 2) < 2 {
 		return

@@ -1,0 +1,59 @@
+package redact
+
+// fallback is what is between the name of a variable of the environment and a value that stands for it.
+const fallback = `["')\]]{0,4}(?:\s*,\s*(?:default\s*=\s*)?|\s*(?:\?:|\?\?|\|\|)\s*|\s+or\s+|\)?\.(?:unwrap_or(?:_else)?|orElse(?:Get)?|getOrDefault|getOrElse)\(\s*(?:\|_\|\s*|\(\)\s*->\s*)?|` +
+	`\)?\s*\{\s*)[bru]?`
+
+// callRules are for secrets that programs are given in their code.
+var callRules = []Rule{
+	{
+		Name:   "env-default",
+		Source: "https://docs.python.org/3/library/os.html#os.getenv",
+		Pattern: `(?i)(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|\benv(?:\.fetch|\.get)?|_env|environmentvariable|\bconfig|getproperty|lookupenv)\W{1,3}` +
+			`[\w.-]*(?:` + names + `|token|_key|_pw|\bpw)\w*` + fallback + quotedValue,
+		Literals: append([]string{"token", "_key", ".pw"}, nameLiterals...), Fold: true, near: replaced, Before: 64, After: 160, loose: true,
+	},
+	{ // of a variable that has any name
+		Name:   "env-default",
+		Source: "https://docs.python.org/3/library/os.html#os.getenv",
+		Pattern: `(?i)` + names + `["']?\s*(?::=|=>|=|:)\s*(?:<%=\s*)?[\w.:$]*(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|env(?:\.fetch|\.get)?|_env|environmentvariable|config)\W{1,3}\w+` +
+			fallback + quotedValue,
+		Literals: nameLiterals, Fold: true, near: replaced, Before: 24, After: 160, loose: true,
+	},
+	{ // what is typed into a field, as tests of pages do it
+		Name:   "typed",
+		Source: "https://playwright.dev/docs/input#text-input",
+		Pattern: `(?i)(?:passw(?:or)?d|passphrase|passcode|(?-i:\b[pP]ass)|pwd|secret|(?:^|[^/a-z])token|\botp|api[-_ ]?key)[\w -]{0,20}["'` + "`" + `\])/i}]{0,6}\s*(?:,\s*|;?\s*[\w.]*` +
+			`\.(?:fill|type|press_?sequentially|send_?keys|val|set_?value|input_?text|enter_?text|add_?value|replace_?text|type_?text|set|clear\(\)\.(?:type|send_?keys))\(\s*)` +
+			`(?:with:\s*|default\s*=\s*|value\s*=\s*)?[bru]?` + quotedValue,
+		Literals: append([]string{"token"}, nameLiterals...), Fold: true, near: call, Before: 8, After: 160, loose: true,
+	},
+	{
+		Name:     "typed",
+		Source:   "https://robotframework.org/SeleniumLibrary/SeleniumLibrary.html#Input%20Password",
+		Pattern:  `(?i)\binput password[ \t]{2,}\S+[ \t]{2,}([^\s"'<&]{6,})`,
+		Literals: []string{"input password"}, Fold: true, Before: 2, After: 120, near: words, loose: true,
+	},
+	{
+		Name:   "typed",
+		Source: "https://core.tcl-lang.org/expect/index",
+		Pattern: `(?i)(?:ass(?:word|phrase|wd)[^\n]{0,60}?\bsend(?:line)?(?:\s+--)?[\s(]+[bru]?["']([^"'\s\\$]{5,})(?:\\{1,4}[rn]|["'])|` +
+			`\bsend(?:line)?(?:\s+--)?[\s(]+[bru]?["']([^"'\s\\$]{5,})(?:\\{1,4}[rn])?["'][^\n]{0,40}pass)`,
+		Literals: []string{"send ", "send(", "sendline", "send\t"}, Fold: true, Before: 100, After: 120, near: quoted, loose: true,
+	},
+	{
+		Name:   "crypto-key",
+		Source: "https://nodejs.org/api/crypto.html#cryptocreatehmacalgorithm-key-options",
+		Pattern: `(?i)(?:(?:createhmac|create(?:de)?cipheriv|aes\.(?:en|de)crypt|pgp_sym_(?:en|de)crypt(?:_bytea)?|hash_hmac|openssl_(?:en|de)crypt)\s*\(\s*` +
+			`(?:(?:["'][^"'\n]{1,24}["']|[\w.$]{1,60})\s*,\s*){1,2}[bru]?|(?:hmac\.(?:new|digest)|\bfernet|cookieparser|hmacsha\d+|secretkeyspec)\s*\(\s*[bru]?)` + quotedValue,
+		Literals: []string{"createhmac", "createcipheriv", "createdecipheriv", "aes.encrypt", "aes.decrypt", "pgp_sym", "hash_hmac", "openssl_encrypt", "openssl_decrypt", "hmac.new(", "hmac.digest(",
+			"fernet(", "cookieparser(", "hmacsha", "secretkeyspec"},
+		Fold: true, Before: 2, After: 200, near: quoted, loose: true,
+	},
+	{
+		Name:     "jwt-key",
+		Source:   "https://learn.microsoft.com/aspnet/core/security/authentication/configure-jwt-bearer-authentication",
+		Pattern:  `(?i)["']?(?:jwt\w*|signing)["']?\s*:\s*\{?\s*(?:["']?\w+["']?\s*:\s*["'][^"'\n]{1,80}["'],?\s*){0,3}["']?key["']?\s*:\s*["']([A-Za-z0-9+/=_-]{24,})["']`,
+		Literals: []string{"jwt", "signing:", `signing"`}, Fold: true, Before: 2, After: 240, Entropy: 3.5, near: keyMember, loose: true,
+	},
+}
