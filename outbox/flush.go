@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // acks collects what is to be recorded: settlements, and what was learned about the server. Owned by the loop.
@@ -19,11 +21,8 @@ type acks struct {
 	patience   chan struct{} // closed to end the wait of the running one for other writes; nil: it does not wait
 	patientTo  time.Time     // when it ends
 	notBefore  time.Time     // after a failure
-	backoff    interface {
-		NextBackOff() time.Duration
-		Reset()
-	}
-	failing bool
+	backoff    *backoff.ExponentialBackOff
+	failing    bool
 }
 
 func (a *acks) add(now time.Time, s Settlement) {
@@ -109,7 +108,11 @@ func (d *Drainer) flush(ctx context.Context, f flushJob) flushJob {
 			f.err = fmt.Errorf("record acknowledgements: %w", err)
 			return f
 		}
-		d.reportForgotten(f.settlements)
+		for i := range f.settlements {
+			if f.settlements[i].Forgotten {
+				d.owner.Forgotten(f.settlements[i].Stream)
+			}
+		}
 	}
 	f.settled = true
 	if f.learned != nil {
@@ -146,12 +149,4 @@ func (l *loop) patient(now time.Time) bool {
 		}
 	}
 	return true
-}
-
-func (d *Drainer) reportForgotten(settlements []Settlement) {
-	for i := range settlements {
-		if settlements[i].Forgotten {
-			d.owner.Forgotten(settlements[i].Stream)
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/ccship/ccship/protocol"
 )
 
@@ -41,7 +43,7 @@ type loop struct {
 	greeted    int    // greetings in a row that failed
 
 	probeAt      time.Time // next probe of a server with unknown capabilities
-	probeBackoff interface{ NextBackOff() time.Duration }
+	probeBackoff *backoff.ExponentialBackOff
 
 	results chan result
 	flushes chan flushJob
@@ -260,14 +262,14 @@ func (l *loop) flush(ctx context.Context) {
 		copied := l.server.Learned
 		learned = &copied
 	}
-	tell := a.announce
+	announce := a.announce
 	for i := range a.pending {
 		s := &a.pending[i]
 		s.Ledger.DoubtLike(&l.server.Ledger)
 		// Sent before the announcement, answered after it.
-		tell = tell || l.server.Extension && (s.Plain || s.Withheld > 0)
+		announce = announce || l.server.Extension && (s.Plain || s.Withheld > 0)
 	}
-	todo := flushJob{settlements: a.pending, learned: learned, announce: tell}
+	todo := flushJob{settlements: a.pending, learned: learned, announce: announce}
 	todo.newKinds, todo.tookBefore = a.newKinds, a.tookBefore
 	if l.patient(now) {
 		a.patience, a.patientTo = make(chan struct{}), now.Add(patience)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -43,17 +42,6 @@ func ClientProof(hash [32]byte, nonce string) string { return keySum(hash, "ccsh
 // ServerProof returns the proof that a server with a store knows a key.
 func ServerProof(hash [32]byte, nonce, store string) string {
 	return keySum(hash, "ccship server", nonce, store)
-}
-
-// RespondKeyProof answers the query of a client for a server that knows one key only; false: the client does not prove
-// to know it.
-func RespondKeyProof(hash [32]byte, store string, query url.Values) (KeyProof, bool) {
-	nonce := query.Get("nonce")
-	if query.Get("key") != KeyID(hash) || !ValidNonce(nonce) ||
-		!EqualProofs(query.Get("proof"), ClientProof(hash, nonce)) {
-		return KeyProof{}, false
-	}
-	return KeyProof{Store: store, Proof: ServerProof(hash, nonce, store)}, true
 }
 
 // EqualProofs compares two proofs.

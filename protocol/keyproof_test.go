@@ -23,12 +23,13 @@ import (
 func prover(key string) http.HandlerFunc {
 	hash := sha256.Sum256([]byte(key))
 	return func(w http.ResponseWriter, r *http.Request) {
-		a, ok := RespondKeyProof(hash, "s", r.URL.Query())
-		if !ok {
+		q := r.URL.Query()
+		nonce := q.Get("nonce")
+		if q.Get("key") != KeyID(hash) || !ValidNonce(nonce) || !EqualProofs(q.Get("proof"), ClientProof(hash, nonce)) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(a)
+		_ = json.NewEncoder(w).Encode(KeyProof{Store: "s", Proof: ServerProof(hash, nonce, "s")})
 	}
 }
 

@@ -171,7 +171,7 @@ func (l *inspection) beginChunk() {
 // endChunk closes the chunk at to.
 func (l *inspection) endChunk(to Cursor, anchor uint64) {
 	to.Anchor = anchor
-	l.chunk.To, l.chunk.Marks = to, l.walk.Marks()
+	l.chunk.To, l.chunk.Marks = to, l.walk.marks
 }
 
 // confirm checks after reading that all bytes read were in the file at the same time. Unless the file only grew, and

@@ -27,7 +27,7 @@ func walkAll(text []byte, piece int) (Cursor, []Mark) {
 		before := text[max(0, c.Offset-AnchorSize):c.Offset]
 		to := w.Cursor(c.Generation)
 		to.Anchor = anchorOf(before, text[c.Offset:end])
-		c, marks = to, append(marks, w.Marks()...)
+		c, marks = to, append(marks, w.marks...)
 	}
 	return c, marks
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"hash"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // lastLine returns the length of the whole lines in b.
@@ -27,7 +29,7 @@ type longLine struct {
 type lineSum struct {
 	upto int64
 	sha  hash.Hash
-	open digest // from the last Mark on
+	open xxhash.Digest // from the last Mark on
 }
 
 // fits reports whether what is remembered applies to this line and state of the file.
@@ -111,7 +113,7 @@ func (l *inspection) findNewline(ctx context.Context, h *handle, a *arena) (int6
 func (l *inspection) oversize(ctx context.Context, h *handle, a *arena, end int64) error {
 	g := l.long
 	if g.sum == nil {
-		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.Open()}
+		g.sum = &lineSum{upto: g.base.Offset, sha: sha256.New(), open: l.walk.open}
 	}
 	upto := end
 	if end < 0 {

@@ -9,9 +9,6 @@ import (
 // markGap is the smallest distance in bytes between two Marks, and the length from which a line gets Marks of its own.
 const markGap = 64 << 10
 
-// digest is a hash under way.
-type digest = xxhash.Digest
-
 // hashOf returns the hash of everything in this package. No bytes have the hash 0, so that the zero Cursor is the start
 // of every file.
 func hashOf(b []byte) uint64 {
@@ -64,15 +61,9 @@ func (w *prefixWalker) Add(lines []byte) {
 	w.open.Write(lines[hashed:])
 }
 
-// Marks returns the Marks that were placed.
-func (w *prefixWalker) Marks() []Mark { return w.marks }
-
-// Open returns the hash of the bytes since the last Mark.
-func (w *prefixWalker) Open() digest { return w.open }
-
 // Leap goes over one line that ends at end and places a Mark behind it. open is the hash of what follows the last Mark,
 // all of the line included.
-func (w *prefixWalker) Leap(open digest, end int64) {
+func (w *prefixWalker) Leap(open xxhash.Digest, end int64) {
 	w.open, w.offset = open, end
 	w.line++
 	w.place()

@@ -157,8 +157,9 @@ func take(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/healthz":
 		_, _ = fmt.Fprint(w, os.Getpid())
 	case r.URL.Path == protocol.KeyProofPath:
-		a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("ccs_fake")), "s", r.URL.Query())
-		if !ok {
+		hash, nonce := sha256.Sum256([]byte("ccs_fake")), r.URL.Query().Get("nonce")
+		a := protocol.KeyProof{Store: "s", Proof: protocol.ServerProof(hash, nonce, "s")}
+		if !protocol.EqualProofs(r.URL.Query().Get("proof"), protocol.ClientProof(hash, nonce)) {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 			return

@@ -22,8 +22,9 @@ func TestProbe(t *testing.T) {
 	status, body, announces := 0, "", false
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/base"+protocol.KeyProofPath {
-			a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
-			if !ok {
+			hash, nonce := sha256.Sum256([]byte("k3y")), r.URL.Query().Get("nonce")
+			a := protocol.KeyProof{Store: "s", Proof: protocol.ServerProof(hash, nonce, "s")}
+			if !protocol.EqualProofs(r.URL.Query().Get("proof"), protocol.ClientProof(hash, nonce)) {
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 				return

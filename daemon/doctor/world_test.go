@@ -231,8 +231,9 @@ func (m *manager) did(verb string) error {
 func takeAll(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Ccship-Protocol", "1")
 	if r.URL.Path == protocol.KeyProofPath {
-		a, ok := protocol.RespondKeyProof(sha256.Sum256([]byte("k3y")), "s", r.URL.Query())
-		if !ok {
+		hash, nonce := sha256.Sum256([]byte("k3y")), r.URL.Query().Get("nonce")
+		a := protocol.KeyProof{Store: "s", Proof: protocol.ServerProof(hash, nonce, "s")}
+		if !protocol.EqualProofs(r.URL.Query().Get("proof"), protocol.ClientProof(hash, nonce)) {
 			w.WriteHeader(http.StatusUnauthorized)
 			_, _ = io.WriteString(w, `{"error":{"code":"`+protocol.CodeUnknownKey+`"}}`)
 			return
