@@ -35,7 +35,7 @@ func (db *DB) Commit(ctx context.Context, steps []Step) ([]error, error) {
 		}
 	}
 	errs := make([]error, len(steps))
-	err := db.update(ctx, size, func(t *Tx) error {
+	err := db.Transact(ctx, size, func(t *Tx) error {
 		for i := range steps {
 			errs[i] = t.step(&steps[i])
 			if errs[i] != nil && !errors.Is(errs[i], tail.ErrStale) {
@@ -82,7 +82,7 @@ func (t *Tx) step(s *Step) error {
 		row.routing.Withheld = min(row.routing.Withheld, s.Routing.Odd.Before(s.From.Line).Total())
 		row.routing.Plain = row.routing.Plain && s.From.Offset > 0
 	}
-	if row.dest, err = t.destID(s.Routing.Dest); err != nil {
+	if row.dest, err = t.Destination(s.Routing.Dest); err != nil {
 		return err
 	}
 	if err := t.putFile("put file", row, old, found); err != nil {

@@ -88,7 +88,7 @@ func (l *DeadLetters) Drop(ctx context.Context, keys []DeadKey) (int, error) {
 }
 
 func (l *DeadLetters) remove(ctx context.Context, keys []DeadKey, do func(*Tx, *deadRow) error) (n int, err error) {
-	err = l.db.update(ctx, 0, func(t *Tx) (err error) {
+	err = l.db.Transact(ctx, 0, func(t *Tx) (err error) {
 		n, err = t.removeDead(keys, do)
 		return err
 	})

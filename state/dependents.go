@@ -1,8 +1,6 @@
 package state
 
 import (
-	"context"
-
 	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state/kv"
 	"github.com/ccship/ccship/tail"
@@ -33,13 +31,6 @@ func (noDependents) BlobNotSent(*Tx, uint32, tail.FileID, *outbox.BlobRef) error
 	return nil
 }
 
-// Transact runs apply in a write transaction, together with the requests of other callers, for rows that depend on
-// those of this package. size is the bytes of the rows that it will write, for grouping. apply runs again when a
-// request that shared its transaction failed; it must not keep anything of the run before.
-func (db *DB) Transact(ctx context.Context, size int64, apply func(*Tx) error) error {
-	return db.update(ctx, size, apply)
-}
-
 // DestinationNumber returns the number that stands for a destination in keys; false: it has none yet.
 func (db *DB) DestinationNumber(url string) (uint32, bool) { return db.index.destID(url) }
 
@@ -57,9 +48,6 @@ func (t *Tx) File(id tail.FileID) (r Routing, dest uint32, found bool, err error
 	row, found, err := t.file(id)
 	return row.routing, row.dest, found, err
 }
-
-// Destination returns the number of a destination, and assigns one to a URL that has none.
-func (t *Tx) Destination(url string) (uint32, error) { return t.destID(url) }
 
 // Queue adds a batch to the end of a file's rows for a destination, and sets its Seq.
 func (t *Tx) Queue(dest uint32, id tail.FileID, b *outbox.Batch) error {

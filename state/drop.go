@@ -14,7 +14,7 @@ type Dropped struct{ Rows, Entries, Dead int64 }
 // Drop removes everything of some files that waits to be sent, for any destination, and their dead letters. What is in
 // flight may still arrive. Cursors stay, so that nothing of it is read again.
 func (o *Outbox) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err error) {
-	err = o.db.update(ctx, 0, func(t *Tx) error {
+	err = o.db.Transact(ctx, 0, func(t *Tx) error {
 		d = Dropped{}
 		for _, id := range ids {
 			if err := t.db.dependents.RowsDropped(t, id); err != nil {
@@ -35,7 +35,7 @@ func (o *Outbox) Drop(ctx context.Context, ids []tail.FileID) (d Dropped, err er
 // DropDestinations removes everything that waits for some destinations, given by their normalised URLs, and their dead
 // letters. What is in flight may still arrive.
 func (o *Outbox) DropDestinations(ctx context.Context, urls []string) (d Dropped, err error) {
-	err = o.db.update(ctx, 0, func(t *Tx) error {
+	err = o.db.Transact(ctx, 0, func(t *Tx) error {
 		d = Dropped{}
 		for _, url := range urls {
 			id, known := t.known.destID(url)

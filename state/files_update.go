@@ -13,7 +13,7 @@ func (f *Files) Update(ctx context.Context, files []tail.Tracked) error {
 	if len(files) == 0 {
 		return nil
 	}
-	return f.db.update(ctx, 0, func(t *Tx) error {
+	return f.db.Transact(ctx, 0, func(t *Tx) error {
 		for i := range files {
 			if err := t.updateFile(&files[i]); err != nil {
 				return err
@@ -47,7 +47,7 @@ func (f *Files) Forget(ctx context.Context, ids []tail.FileID) (forgotten []tail
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err = f.db.update(ctx, 0, func(t *Tx) error {
+	err = f.db.Transact(ctx, 0, func(t *Tx) error {
 		forgotten = nil
 		dead, err := t.deadStreams()
 		if err != nil {
@@ -95,7 +95,7 @@ func (f *Files) SetRoutings(ctx context.Context, routings map[tail.FileID]Routin
 	if len(routings) == 0 {
 		return nil
 	}
-	return f.db.update(ctx, 0, func(t *Tx) error {
+	return f.db.Transact(ctx, 0, func(t *Tx) error {
 		for id := range routings {
 			if err := t.setRouting(id, routings[id]); err != nil {
 				return err
@@ -115,7 +115,7 @@ func (t *Tx) setRouting(id tail.FileID, r Routing) error {
 	r.Withheld, r.Plain, r.Odd = was.Withheld, was.Plain, was.Odd
 	r.Watched, r.WatchedFrom, r.Compacted = was.Watched, was.WatchedFrom, was.Compacted
 	row := fileRow{tracked: old.tracked, routing: r}
-	if row.dest, err = t.destID(r.Dest); err != nil {
+	if row.dest, err = t.Destination(r.Dest); err != nil {
 		return err
 	}
 	return t.putFile("put file", row, old, true)

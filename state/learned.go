@@ -29,8 +29,8 @@ func (o *Outbox) Learned(ctx context.Context, dest string) (outbox.Learned, erro
 // Learn implements outbox.Memory. What a server can do is kept over a restart: without it the first request after one
 // would have to be the least that any server understands.
 func (o *Outbox) Learn(ctx context.Context, dest string, l outbox.Learned) error {
-	return o.db.update(ctx, 0, func(t *Tx) error {
-		id, err := t.destID(dest)
+	return o.db.Transact(ctx, 0, func(t *Tx) error {
+		id, err := t.Destination(dest)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ const ReasonReplaced = "replaced"
 // because they are read again behind the cursor. A marker that tells the server where the generation begins is queued.
 // Queued artifacts stay. ErrUnknownFile: nothing is remembered of the file.
 func (db *DB) Rejoin(ctx context.Context, id tail.FileID, r Rejoin) error {
-	err := db.update(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })
+	err := db.Transact(ctx, 0, func(t *Tx) error { return t.rejoin(id, &r) })
 	if err != nil && !errors.Is(err, tail.ErrStale) {
 		return fmt.Errorf("rejoin file %d: %w", id, err)
 	}
@@ -174,7 +174,7 @@ func (t *Tx) putLetters(stream uint64, letters []RetriedLetter) error {
 // Stored removes queued lines of a file that its server turned out to have: those of a generation, up to a line. It
 // returns how many.
 func (o *Outbox) Stored(ctx context.Context, id tail.FileID, generation uint32, line int64) (entries int64, err error) {
-	err = o.db.update(ctx, 0, func(t *Tx) error {
+	err = o.db.Transact(ctx, 0, func(t *Tx) error {
 		entries = 0
 		file, found, err := t.file(id)
 		if err != nil || !found {
@@ -247,7 +247,7 @@ func (o *Outbox) eachQueued(ctx context.Context, id tail.FileID, fn func(b *outb
 // state's), in the generations after the given one. The first of them begins at the first queued line. Nothing on disk
 // can be compared with the server's lines, and the queue may hold the only copy of these lines.
 func (db *DB) Renumber(ctx context.Context, id tail.FileID, epoch string, after uint32) error {
-	err := db.update(ctx, 0, func(t *Tx) error { return t.renumber(id, epoch, after) })
+	err := db.Transact(ctx, 0, func(t *Tx) error { return t.renumber(id, epoch, after) })
 	if err != nil {
 		return fmt.Errorf("renumber queued lines of file %d: %w", id, err)
 	}

@@ -53,7 +53,7 @@ func (t *Tx) putLedgers(settlements []outbox.Settlement) error {
 		}
 	}
 	for dest, ledger := range last {
-		id, err := t.destID(dest)
+		id, err := t.Destination(dest)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (t *Tx) ackRows(s *outbox.Settlement) error {
 	if _, known := t.known.destID(s.Dest); !known && len(s.Dead) == 0 {
 		return nil // it never had rows
 	}
-	dest, err := t.destID(s.Dest)
+	dest, err := t.Destination(s.Dest)
 	if err != nil {
 		return err
 	}

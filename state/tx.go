@@ -36,12 +36,13 @@ func (m *memory) Begin(tx *kv.Tx) kv.Changes {
 	return t
 }
 
-// update runs apply in a write transaction, as kv.DB.Update does.
-func (db *DB) update(ctx context.Context, size int64, apply func(*Tx) error) error {
+// Transact runs apply in a write transaction, as kv.DB.Update does: together with the requests of other callers, and
+// again when one of them failed.
+func (db *DB) Transact(ctx context.Context, size int64, apply func(*Tx) error) error {
 	return db.updateLater(ctx, size, nil, apply)
 }
 
-// updateLater is update for what may wait for another transaction until now is closed.
+// updateLater is Transact for what may wait for another transaction until now is closed.
 func (db *DB) updateLater(ctx context.Context, size int64, now <-chan struct{}, apply func(*Tx) error) error {
 	return db.UpdateLater(ctx, size, now, func(tx *kv.Tx) error { return apply(tx.Changes(db.memory).(*Tx)) })
 }
@@ -90,9 +91,9 @@ func (t *Tx) putFile(step string, r, old fileRow, found bool) error {
 	return nil
 }
 
-// destID returns the number of a destination, and assigns one to a URL that has none. "" is 0. Keys hold numbers
+// Destination returns the number of a destination, and assigns one to a URL that has none. "" is 0. Keys hold numbers
 // because they are short, and because all rows of a destination must be neighbours whatever its URL is.
-func (t *Tx) destID(url string) (uint32, error) {
+func (t *Tx) Destination(url string) (uint32, error) {
 	if url == "" {
 		return 0, nil
 	}

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ccship/ccship/cmd/ccship/setup"
 	"github.com/ccship/ccship/cmd/ccship/show"
 	"github.com/ccship/ccship/daemon/library"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) openCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "open",
 		Short: "Open the viewer in a browser",
 		Long: "Print a one-time link into the viewer, and open it in a browser: that of `ccship up`, of the server on this " +
@@ -27,5 +28,4 @@ func (a *app) openCommand() *cobra.Command {
 			return setup.OpenViewer(ctx, &a.App, c)
 		}),
 	}
-	return cmd
 }

@@ -72,8 +72,12 @@ func (t *Tracker) batches(c *change) ([]outbox.Batch, error) {
 			e.inline(content.Bytes)
 		} else {
 			e.Blob = content.SHA256
+			media := "application/octet-stream"
+			if content.Bytes != nil && isText(content.Bytes) {
+				media = "text/plain; charset=utf-8"
+			}
 			ref := outbox.BlobRef{
-				SHA256: content.SHA256, Name: projection.DocumentBlobs + c.document.Path, Media: mediaType(content.Bytes),
+				SHA256: content.SHA256, Name: projection.DocumentBlobs + c.document.Path, Media: media,
 				Size: content.Size, Root: c.root, Path: c.document.Path,
 			}
 			batches = append(batches, t.packer.Blob(ref, content.Bytes))

@@ -79,11 +79,3 @@ func (e *event) inline(content []byte) {
 func isText(content []byte) bool {
 	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }
-
-// mediaType returns the media type of a content; nil if it is not in memory.
-func mediaType(content []byte) string {
-	if content != nil && isText(content) {
-		return "text/plain; charset=utf-8"
-	}
-	return "application/octet-stream"
-}

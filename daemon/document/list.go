@@ -155,11 +155,3 @@ func (l *listedFile) read(root *os.Root, folder string, masker *redact.Masker) (
 	f.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return f, content, err
 }
-
-// sidecarType returns the media type of an attachment.
-func sidecarType(name string) string {
-	if strings.HasSuffix(name, ".json") {
-		return "application/json"
-	}
-	return "text/plain"
-}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/ccship/ccship/outbox"
@@ -112,8 +113,12 @@ func (b *batch) add(ctx context.Context, f *listedFile) error {
 		b.Log.Warn("cannot read an attachment", "err", err)
 		return nil
 	}
+	media := "text/plain"
+	if strings.HasSuffix(read.Name, ".json") {
+		media = "application/json"
+	}
 	row := b.packer.Blob(outbox.BlobRef{
-		SHA256: read.SHA256, Name: read.Name, Media: sidecarType(read.Name), Size: read.Size,
+		SHA256: read.SHA256, Name: read.Name, Media: media, Size: read.Size,
 		Root: b.root.Name(), Path: path.Join(b.folder, read.Name),
 	}, content)
 	b.files, b.rows = append(b.files, read), append(b.rows, row)

@@ -136,7 +136,7 @@ func (t *tx) dropAttachments(file tail.FileID) error {
 
 // dropAttachmentRows removes the rows whose keys begin with prefix.
 func (t *tx) dropAttachmentRows(prefix []byte) error {
-	return t.DeleteAll("drop beside", t.Bucket(state.BucketAttachments), prefix)
+	return t.DeleteAll("drop attachment", t.Bucket(state.BucketAttachments), prefix)
 }
 
 // missAttachment removes the record of an attachment whose blob leaves the outbox unsent.
@@ -145,5 +145,5 @@ func (t *tx) missAttachment(dest uint32, file tail.FileID, blob *outbox.BlobRef)
 	if rows.Get(key) == nil {
 		return nil
 	}
-	return t.Delete("drop beside", rows, key)
+	return t.Delete("drop attachment", rows, key)
 }

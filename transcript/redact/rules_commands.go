@@ -14,8 +14,8 @@ func program(source, programs, option string, literals ...string) Rule {
 	}
 }
 
-// beside returns a rule with another check of what is next to its literals.
-func beside(n near, r Rule) Rule {
+// nextTo returns a rule with another check of what is next to its literals.
+func nextTo(n near, r Rule) Rule {
 	r.near = n
 	return r
 }
@@ -26,7 +26,7 @@ var commandRules = []Rule{
 		`(?:mysql|mariadb)(?:dump|admin|import|pump|sh|check|show|slap|binlog|-dump|-admin|-import|-check)?|mycli|percona-xtrabackup|xtrabackup`,
 		`["']?-p`, "mysql", "mariadb", "mycli", "xtrabackup"),
 	program("https://man7.org/linux/man-pages/man1/sshpass.1.html", `sshpass`, `-p[ \t]*`, "sshpass"),
-	beside(signIn, program("https://docs.docker.com/reference/cli/docker/login/",
+	nextTo(signIn, program("https://docs.docker.com/reference/cli/docker/login/",
 		`(?:docker|podman|nerdctl|buildah|skopeo|crane|oras|regctl|helm|az|cf|oc|ibmcloud|tabcmd|argocd|bx|heroku|rancher|snyk)\s+(?:registry\s+|auth\s+|acr\s+)?login`,
 		`(?:-p|-t)[= ]?[ \t]*`, " login")),
 	program("https://redis.io/docs/latest/develop/tools/cli/", `(?:redis|valkey|keydb)-(?:cli|benchmark)`, `-a[ \t]*`,

@@ -135,7 +135,7 @@ func (s *source) stored(ctx context.Context, query string) page {
 	return p
 }
 
-// recent lists the sessions that ran last, of this folder's project besides.
+// recent lists the sessions that ran last, and those of this folder's project.
 func (s *source) recent(ctx context.Context, query, project string) (page, error) {
 	var all, here []row
 	var failed, failedHere error

@@ -23,7 +23,7 @@ type layout struct {
 	listWidth     int
 	preview       int // rows; 0: there is no space
 	previewWidth  int
-	beside        bool // the preview is next to the list
+	sideBySide    bool // the preview is next to the list
 }
 
 func (m *model) layout() layout {
@@ -32,7 +32,7 @@ func (m *model) layout() layout {
 	l.listWidth, l.previewWidth = l.width, l.width
 	switch {
 	case l.width >= wide:
-		l.beside = true
+		l.sideBySide = true
 		l.listWidth = l.width * 9 / 20
 		l.previewWidth = l.width - l.listWidth - 3
 		l.list, l.preview = room, room
@@ -47,7 +47,7 @@ func (m *model) layout() layout {
 
 // inPreview reports whether a place of the window is in the preview.
 func (l layout) inPreview(x, y int) bool {
-	if l.beside {
+	if l.sideBySide {
 		return x > l.listWidth && y >= headLines
 	}
 	return l.preview > 0 && y > headLines+l.list
@@ -85,7 +85,7 @@ func (m *model) body(l layout) []string {
 	from := min(max(begin+m.scroll, 0), max(len(preview)-1, 0))
 	preview = fill(preview[min(from, len(preview)):], l.preview, l.previewWidth)
 	p := painter{colours: m.colours}
-	if !l.beside {
+	if !l.sideBySide {
 		return append(append(list, p.paint(faint, m.title(l.width))), preview...)
 	}
 	for i := range list {

@@ -42,11 +42,11 @@ func FindProgram(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
-	beside := []string{self}
+	programs := []string{self}
 	if real, err := filepath.EvalSymlinks(self); err == nil && real != self {
-		beside = append(beside, real)
+		programs = append(programs, real)
 	}
-	for _, program := range beside {
+	for _, program := range programs {
 		path := filepath.Join(filepath.Dir(program), file)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path, nil

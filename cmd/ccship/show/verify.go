@@ -103,7 +103,7 @@ func apartText(r control.VerifyReport) string {
 			fmt.Fprintf(&b, "  %s: %s%s\n", apart.what, amount.Counted(apart.n, apart.one, apart.one+"s"), apart.words)
 		}
 	}
-	b.WriteString(besideText(r.Attachments) + RetiredServers(r.Retired))
+	b.WriteString(attachmentsText(r.Attachments) + RetiredServers(r.Retired))
 	b.WriteString(excludedText(r.ExcludedWhy) + notReadText(&r))
 	for _, t := range r.Transcripts {
 		if why, held := strings.CutPrefix(t.Note, heldBack); held && !differs(r, t) {
@@ -155,8 +155,8 @@ func excludedText(list []control.ExclusionCount) string {
 	return text
 }
 
-// besideText counts the files next to transcripts.
-func besideText(r control.AttachmentsReport) string {
+// attachmentsText counts the attachments: files next to transcripts.
+func attachmentsText(r control.AttachmentsReport) string {
 	text := ""
 	if r.Files > 0 {
 		text += fmt.Sprintf("  attachments: %s, %s, %d missing\n", amount.Counted(int64(r.Files), "file", "files"),
