@@ -56,7 +56,7 @@ func WithReplica(ctx context.Context, s *Store, url string) (*Replicated, error)
 	}
 	config.ConnConfig.ValidateConnect = nil // a standby is welcome
 	most := int(config.MaxConns)
-	of.open, of.queue, of.direct = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(1), config.ConnConfig
+	of.open, of.queue, of.direct = sqlstore.NewSnapshotSlots(max(1, most/2)), lines.NewQueue(1), config.ConnConfig
 	if of.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, explain(err, config.ConnConfig)
 	}

@@ -20,9 +20,9 @@ import (
 // Store is a store in a PostgreSQL database. Safe for concurrent use, also by several processes.
 type Store struct {
 	pool   *pgxpool.Pool
-	direct *pgx.ConnConfig  // for what needs a session: the schema, listening
-	pooled bool             // pool leads to a pooler in transaction mode
-	open   *sqlstore.Places // of snapshots
+	direct *pgx.ConnConfig         // for what needs a session: the schema, listening
+	pooled bool                    // pool leads to a pooler in transaction mode
+	open   *sqlstore.SnapshotSlots // of snapshots
 	doubt  doubts
 	// patience is how long a group of batches is retried: pgPatience except in tests.
 	patience time.Duration
@@ -66,7 +66,7 @@ func Open(ctx context.Context, url string, how sqlstore.Opening) (*Store, error)
 		throughPooler(config)
 	}
 	most := int(config.MaxConns)
-	s.open, s.queue = sqlstore.NewPlaces(max(1, most/2)), lines.NewQueue(max(1, most/4))
+	s.open, s.queue = sqlstore.NewSnapshotSlots(max(1, most/2)), lines.NewQueue(max(1, most/4))
 	if err := s.prepare(ctx, s.direct, how); err != nil {
 		return nil, explain(err, s.direct)
 	}

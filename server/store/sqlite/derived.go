@@ -118,21 +118,16 @@ func (s *Store) SaveDerived(ctx context.Context, list ...*server.Derivation) err
 
 // withLazyWriter is withWriter for data that can be derived again: it does not wait for the disk.
 func (s *Store) withLazyWriter(ctx context.Context, fn func(*sql.Conn) error) error {
-	select {
-	case s.queue.Lead <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-s.queue.Lead }()
-	ctx = context.WithoutCancel(ctx)
-	// What undoes a statement that fails stays in memory: in such a transaction it is little, and triggers make every
-	// answer a statement that could.
-	err := s.set(ctx, `PRAGMA synchronous = NORMAL`, `PRAGMA temp_store = MEMORY`)
-	if err == nil {
-		err = s.exclusively(ctx, func() error { return fn(s.conn) })
-	}
-	// The next lines must not be acknowledged before they are on disk.
-	return errors.Join(err, s.set(ctx, `PRAGMA synchronous = FULL`, `PRAGMA temp_store = DEFAULT`))
+	return s.leading(ctx, func(ctx context.Context) error {
+		// What undoes a statement that fails stays in memory: in such a transaction it is little, and triggers make every
+		// answer a statement that could.
+		err := s.set(ctx, `PRAGMA synchronous = NORMAL`, `PRAGMA temp_store = MEMORY`)
+		if err == nil {
+			err = s.exclusively(ctx, func() error { return fn(s.conn) })
+		}
+		// The next lines must not be acknowledged before they are on disk.
+		return errors.Join(err, s.set(ctx, `PRAGMA synchronous = FULL`, `PRAGMA temp_store = DEFAULT`))
+	})
 }
 
 // set changes what holds for the writer. It goes on after an error.

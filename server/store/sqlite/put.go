@@ -113,11 +113,18 @@ func (s *Store) exclusively(ctx context.Context, fn func() error) error {
 
 // withWriter runs fn in a write transaction of its own, once no other writer is active.
 func (s *Store) withWriter(ctx context.Context, fn func(*sql.Conn) error) error {
+	return s.leading(ctx, func(ctx context.Context) error {
+		return s.exclusively(ctx, func() error { return fn(s.conn) })
+	})
+}
+
+// leading calls fn once no other writer is active. fn is not cancelled.
+func (s *Store) leading(ctx context.Context, fn func(context.Context) error) error {
 	select {
 	case s.queue.Lead <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-s.queue.Lead }()
-	return s.exclusively(context.WithoutCancel(ctx), func() error { return fn(s.conn) })
+	return fn(context.WithoutCancel(ctx))
 }

@@ -49,7 +49,7 @@ type Store struct {
 	path string
 	file os.FileInfo // of the database, as it was opened
 	read *sql.DB
-	open *sqlstore.Places // of snapshots
+	open *sqlstore.SnapshotSlots // of snapshots
 	// write has one connection, conn, held from Open to Close. conn and writer belong to the goroutine that has put a
 	// token into lead, which has space for one.
 	write  *sql.DB
@@ -87,7 +87,7 @@ func Open(ctx context.Context, path string, how sqlstore.Opening) (*Store, error
 	if err := createFile(path); err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, queue: lines.NewQueue(1), open: sqlstore.NewPlaces(snapshots)}
+	s := &Store{path: path, queue: lines.NewQueue(1), open: sqlstore.NewSnapshotSlots(snapshots)}
 	if err := s.connect(ctx, how); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.Close())
 	}
