@@ -32,9 +32,9 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	if len(args) > 0 && len(args[0]) < guessable {
 		root.SuggestionsMinimumDistance = 1
 	}
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.started {
-		err = show.UsageError(err)
+		err = show.UsageError(ran.CommandPath(), err)
 		for _, arg := range args { // the flag itself may come after the mistake
 			a.JSON = a.JSON || arg == "--json"
 		}

@@ -22,7 +22,7 @@ func (v View) Checkpoints(l control.Checkpoints) string {
 			usedOf(c.TokensUsed, c.TokenBudget), term.Printable(c.SessionID[:min(shortID, len(c.SessionID))]),
 			term.Cut(term.Printable(lastPrompt(c.Summary)), 100)})
 	}
-	return v.table("<<<<<<", table) + more(l.Next)
+	return v.table("<<<><<", table) + more(l.Next)
 }
 
 // more says that there is more, from an offset on.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
@@ -100,10 +101,19 @@ func PrintError(w io.Writer, e *control.Error) {
 	_, _ = io.WriteString(w, text)
 }
 
-// UsageError is what cobra found wrong with the arguments, in one line and a hint.
-func UsageError(err error) error {
+// counts is how cobra names a number of arguments.
+var counts = regexp.MustCompile(`(\d+) arg\(s\)`)
+
+// UsageError is what cobra found wrong with the arguments of a command, in one line and a hint.
+func UsageError(command string, err error) error {
 	message, rest, _ := strings.Cut(err.Error(), "\n")
-	hint := "`ccship --help` lists all commands and flags"
+	if counts.MatchString(message) {
+		message = command + " " + strings.ReplaceAll(counts.ReplaceAllString(message, "$1 arguments"), " 1 arguments", " 1 argument")
+	}
+	hint := Hint(control.CodeUsage)
+	if command != "ccship" {
+		hint = "`" + command + " --help` lists what it takes"
+	}
 	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
 		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 	}

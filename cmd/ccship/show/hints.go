@@ -16,7 +16,7 @@ func Hint(code string) string {
 	case control.CodeNoAnswer:
 		return "it may be stopped or overloaded: check its process, or restart it"
 	case control.CodeUsage:
-		return "`ccship --help` lists all commands and flags"
+		return "`ccship help all` lists all commands and flags"
 	case control.CodeConfig:
 		return "`ccship config --help` lists every key, `ccship doctor` checks what is set"
 	case control.CodeInUse:

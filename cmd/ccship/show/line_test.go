@@ -1,6 +1,7 @@
 package show
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -45,5 +46,20 @@ func TestLineText(t *testing.T) {
 		kit.Check(t, got == want && utf8.RuneCountInString(got) <= LineWidth, "%q, want %q", got, want)
 		_, words, _ := strings.Cut(want, " ")
 		kit.Equal(t, "without symbols", (View{Now: showtest.Moment()}).StatusLine(s), words)
+	}
+}
+
+// TestUsageError: it names the command, counts arguments in words, and leads to the help of that command.
+func TestUsageError(t *testing.T) {
+	for _, x := range []struct{ command, says, message, hint string }{
+		{"ccship show", "accepts 1 arg(s), received 2", "ccship show accepts 1 argument, received 2", "`ccship show --help` lists what it takes"},
+		{"ccship link add", "requires at least 2 arg(s), only received 11", "ccship link add requires at least 2 arguments, only received 11",
+			"`ccship link add --help` lists what it takes"},
+		{"ccship search", "unknown flag: --kind", "unknown flag: --kind", "`ccship search --help` lists what it takes"},
+		{"ccship", "unknown command \"serch\"\n\nDid you mean this?\n\tsearch\n", `unknown command "serch"`, "did you mean search?"},
+		{"ccship", "unknown flag: --x", "unknown flag: --x", "`ccship help all` lists all commands and flags"},
+	} {
+		e := Describe(UsageError(x.command, errors.New(x.says)))
+		kit.Check(t, e.Message == x.message && e.Hint == x.hint, "%s: %q, %q", x.says, e.Message, e.Hint)
 	}
 }
