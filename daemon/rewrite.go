@@ -126,7 +126,7 @@ func (l *rewrites) Advice() (out []control.Advice) {
 		out = append(out, control.Advice{
 			Kind: "dropped_lines",
 			Text: fmt.Sprintf("a rewrite took %s out of session %s (%s) at %s",
-				lines, x.Session, x.Project, x.At.Local().Format("2006-01-02 15:04")),
+				lines, x.Session[:min(8, len(x.Session))], x.Project, x.At.Local().Format("2006-01-02 15:04")),
 			Hint: fmt.Sprintf("ccship restore %s --generation %d --to FILE gets the earlier transcript",
 				x.Session, x.Generation),
 		})

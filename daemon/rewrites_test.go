@@ -27,7 +27,7 @@ func TestRewritesAreShown(t *testing.T) {
 	w.until("the rewrite is told", func() bool { return len(w.droppedLines()) > 0 })
 	for _, when := range []string{"at once", "after a restart"} {
 		got := w.droppedLines()
-		kit.Check(t, len(got) == 1 && strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA+" (shop)") &&
+		kit.Check(t, len(got) == 1 && strings.Contains(got[0].Text, "took 12 lines out of session "+sessionA[:8]+" (shop)") &&
 			strings.HasPrefix(got[0].Hint, "ccship restore "+sessionA+" --generation 0 "),
 			"%s: %+v", when, got)
 		w.restart()
