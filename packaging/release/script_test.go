@@ -97,7 +97,7 @@ func TestInstallScript(t *testing.T) {
 		{name: "first time", url: served.URL, says: []string{"installed ccship 1.2.3 in", "not on your PATH", "/.local/bin/ccship setup"}},
 		{name: "with a slash, on the PATH", url: served.URL + "/", path: "HOME/.local/bin", says: []string{": ccship up", ": ccship setup"}},
 		{name: "over an older one", url: served.URL, before: "#!/bin/sh\nexit 1\n", says: []string{"installed ccship 1.2.3 in"}},
-		{name: "another folder", url: served.URL, env: []string{"CCSHIP_INSTALL_DIR=HOME/my programs"}, says: []string{"/my programs/ccship setup"}},
+		{name: "another folder", url: served.URL, env: []string{"CCSHIP_INSTALL_DIR=HOME/my programs"}, says: []string{"/my programs/ccship' setup"}},
 		{name: "not what was released", url: mirror(write(r.archiveName(host), "something else")), before: "old", code: 1, says: []string{"install: the archive does not match the release", "hint: nothing was installed"}},
 		{name: "other sums", url: mirror(write("checksums.txt", shorter)), before: "old", code: 1, says: []string{"install: checksums.txt is not signed with the release key", "hint: nothing was installed"}},
 		{name: "another key's signature", url: mirror(write("checksums.txt.minisig", otherKey.sign(sums, "x"))), before: "old", code: 1, says: []string{"is not signed with the release key"}},
@@ -141,6 +141,54 @@ func runInstaller(t *testing.T, r *release, test installation) {
 		kit.Has(t, "it does", string(out), want)
 	}
 	checkInstalled(t, program, test.before, test.code == 0)
+}
+
+// TestInstallScriptPlaces: where the programs cannot be put the script says what to do, and leaves what was there; a
+// folder with any name is one word of the commands that it prints.
+func TestInstallScriptPlaces(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a shell script")
+	}
+	r := fakeRelease(t)
+	served := httptest.NewServer(http.FileServer(http.Dir(r.out)))
+	defer served.Close()
+	for _, c := range []struct {
+		name, into, prepare string // prepare is run in the folder of the test, where the script runs too
+		code                int
+		says                []string
+	}{
+		{"no HOME", "", "", 1, []string{"install: HOME is not set", "hint: set CCSHIP_INSTALL_DIR"}},
+		{"a file in the folder's place", "HERE/file/bin", "echo x >file", 1, []string{"install: can't make the folder", "hint: set CCSHIP_INSTALL_DIR"}},
+		{"a folder in a program's place", "HERE/bin", "mkdir -p bin/ccship-mcp", 1, []string{"ccship-mcp is a folder", "hint: move it away"}},
+		{"a disk that fills", "HERE/bin", `mkdir fake; printf '#!/bin/sh\ncase $1 in *-mcp) exit 1 ;; esac\nexec /bin/cp "$@"\n' >fake/cp; chmod 755 fake/cp`, 1,
+			[]string{"install: can't write to", "nothing was installed", "hint: free disk space"}},
+		{"a relative folder", "-x y", "", 0, []string{"installed ccship 1.2.3 in HERE/-x y", `export PATH='HERE/-x y':"$PATH"`}},
+		{"quotes in its name", "HERE/it's $(id)", "", 0, []string{`: 'HERE/it'\''s $(id)/ccship' up`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			fill := func(text string) string { return strings.ReplaceAll(text, "HERE", dir) }
+			old := filepath.Join(dir, "bin", "ccship")
+			kit.WriteFile(t, old, "old")
+			run := func(env []string, args ...string) (string, int) {
+				cmd := exec.Command("sh", args...)
+				cmd.Dir, cmd.Env = dir, append(env, "PATH="+dir+"/fake:"+os.Getenv("PATH"), "TMPDIR="+t.TempDir())
+				out, _ := cmd.CombinedOutput()
+				return string(out), cmd.ProcessState.ExitCode()
+			}
+			_, code := run(nil, "-c", c.prepare)
+			kit.Equal(t, "prepare", code, 0)
+			out, code := run([]string{"CCSHIP_DOWNLOAD_URL=" + served.URL, "CCSHIP_INSTALL_DIR=" + fill(c.into)},
+				filepath.Join(r.out, "install.sh"))
+			kit.Equal(t, "exit code of "+out, code, c.code)
+			for _, want := range c.says {
+				kit.Has(t, "it says", out, fill(want))
+			}
+			kit.Equal(t, "what was there", string(kit.Try(os.ReadFile(old)).Must(t)), "old")
+			entries := kit.Try(os.ReadDir(filepath.Dir(old))).Must(t)
+			kit.Check(t, len(entries) <= 2, "it leaves %v", entries)
+		})
+	}
 }
 
 // checkInstalled looks at the programs after a run that succeeded or failed.
