@@ -16,21 +16,25 @@ const UnavailableAfter = 5
 // ErrNoDatabase means that a database's file was removed or replaced while it was open.
 var ErrNoDatabase = errors.New("the database's file was removed or replaced")
 
+// postgresError and sqliteError are what a database says.
+type (
+	postgresError interface {
+		error
+		SQLState() string
+	}
+	sqliteError interface {
+		error
+		Code() int
+	}
+)
+
 // Unavailable says whether err of a store means that the database can't be reached now, or has so much to do that it
 // gave up: later the same may succeed.
 func Unavailable(err error) bool {
-	var sql interface {
-		error
-		SQLState() string // of PostgreSQL
+	if pg, ok := errors.AsType[postgresError](err); ok {
+		return passes(pg.SQLState())
 	}
-	if errors.As(err, &sql) {
-		return passes(sql.SQLState())
-	}
-	var lite interface {
-		error
-		Code() int // of SQLite
-	}
-	if errors.As(err, &lite) {
+	if lite, ok := errors.AsType[sqliteError](err); ok {
 		const busy, locked, cannotOpen = 5, 6, 14
 		return slices.Contains([]int{busy, locked, cannotOpen}, lite.Code()&0xff)
 	}
@@ -41,6 +45,14 @@ func Unavailable(err error) bool {
 	var network net.Error
 	return errors.Is(err, ErrNoDatabase) || errors.As(err, &unsent) && unsent.SafeToRetry() || errors.As(err, &network) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// DiskFull says whether err of a store means that the database has no space left.
+func DiskFull(err error) bool {
+	const full = 13
+	pg, isPostgres := errors.AsType[postgresError](err)
+	lite, isSQLite := errors.AsType[sqliteError](err)
+	return isPostgres && pg.SQLState() == "53100" || isSQLite && lite.Code()&0xff == full
 }
 
 // passes says whether an error of PostgreSQL passes by itself.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/server"
 )
 
 // Exit codes.
@@ -68,6 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if h, ok := errors.AsType[hinted](err); ok {
 		hint = h.hint
+	} else if server.DiskFull(err) {
+		hint = "free space on the disk of the database, then run it again"
 	}
 	if _, printed := errors.AsType[silent](err); printed {
 		return code

@@ -138,6 +138,10 @@ func (s *Server) explain(r *http.Request, err error) (status int, code, message 
 		return http.StatusBadRequest, "bad_page", "after is not the next of an earlier page"
 	case r.Context().Err() != nil && errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "cancelled", "the request was given up or the server is stopping"
+	case server.DiskFull(err):
+		s.logOf(r).Error("the database's disk is full", "error", err)
+		return http.StatusServiceUnavailable, codeUnavailable,
+			"the disk of the server's database is full: its operator has to free space; what is not stored is sent again"
 	case server.Unavailable(err):
 		s.logOf(r).Warn("the database could not be asked", "error", err)
 		return http.StatusServiceUnavailable, codeUnavailable,

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/api"
@@ -71,6 +73,21 @@ func TestGracefulStop(t *testing.T) {
 	stop()
 	close(stuck.let)
 	wg.Wait()
+}
+
+// fullStore has no space.
+type fullStore struct{ server.Store }
+
+func (fullStore) Put(context.Context, *server.Batch) error { return &pgconn.PgError{Code: "53100"} }
+
+// TestDiskFull: where the database has no space clients are told so, to come back later.
+func TestDiskFull(t *testing.T) {
+	r := newRig(t)
+	s := api.New(fullStore{r.store}, auth.New(r.store, slog.New(slog.DiscardHandler)), server.NewHub(r.store))
+	r.http.Config.Handler = s.Handler()
+	a := r.send("POST", "/api/conversations", bare, http.StatusServiceUnavailable)
+	kit.Has(t, "the answer", string(a.body), "database is full")
+	kit.Check(t, a.header.Get("Retry-After") != "", "headers %v", a.header)
 }
 
 // TestCutBody breaks off in the middle of a body: 408, which clients repeat, never 400, which they bury.

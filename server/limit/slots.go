@@ -39,9 +39,9 @@ func NewSlots(n, perUser int64) *Slots {
 	return &Slots{total: n, perUser: perUser, users: map[int64]int64{}}
 }
 
-// Acquire waits for n slots, at most for patience, and not at all where mostWaiting of this user wait already. Who wants
-// more than a user may hold gets all of these. The caller calls release once. An error is a *wire.RefusalError, or the
-// context's.
+// Acquire waits for n slots, at most for patience, and not at all where mostWaiting of this user wait already. Who
+// wants more than a user may hold gets all of these. The caller calls release once. An error is a *wire.RefusalError,
+// or the context's.
 func (s *Slots) Acquire(ctx context.Context, user, n int64, patience time.Duration) (release func(), err error) {
 	w := &want{user, min(n, s.perUser), make(chan struct{})}
 	s.mu.Lock()

@@ -80,6 +80,9 @@ func (s *Site) Answer(w http.ResponseWriter, r *http.Request, err error) {
 		s.Fail(w, r, http.StatusBadRequest, bad.Error())
 	case r.Context().Err() != nil:
 		return // the browser is gone
+	case server.DiskFull(err):
+		s.Log.Error("the database's disk is full", "path", auth.LoggedPath(r.URL.Path), "error", err)
+		s.Fail(w, r, http.StatusServiceUnavailable, "The disk of the database is full. Its operator has to free space.")
 	case server.Unavailable(err):
 		s.Log.Warn("the database could not be asked", "path", auth.LoggedPath(r.URL.Path), "error", err)
 		w.Header().Set("Retry-After", strconv.Itoa(server.UnavailableAfter))
