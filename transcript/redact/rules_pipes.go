@@ -64,7 +64,7 @@ var pipeRules = []Rule{
 		"set-agent-token", "user add ", "impacket-", "plink", "pscp", "psftp", "mqtt ", "signtool", "reg add", "reg.exe", "schtasks",
 		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv", "vault write",
 		"pdfto", "qpdf ", "-Dsonar.", "sp_addlinked"),
-	beside(command, Rule{
+	nextTo(command, Rule{
 		Name: "command", Source: "https://curl.se/docs/manpage.html#-E",
 		Pattern:  `(?:^|[^\w.-])(?:curl|curlie)` + onLine + `(?:-E|--cert|--proxy-cert)[= ]?[ \t]*["']?[^\s:"']{1,100}:` + commandValue,
 		Literals: []string{"curl"}, Before: 32, After: 480, loose: true,
