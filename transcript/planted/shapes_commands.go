@@ -254,4 +254,7 @@ crypto.createHmac('sha256', '‹«a40»›')
 Fernet(b"‹«a43»=›")
 smtp.PlainAuth("", "kim@example.com", "‹«p14»›", "h")
 jwt.sign({ id: 1 }, '‹«a32»›', { expiresIn: '1h' })
+await user.type(screen.getByLabelText(/password/i), "‹«p14»›")
+cy.get('input[type=password]').type('‹«p14»›{enter}')
+pulumi config set dbPassword '‹«p14»›' --secret
 `

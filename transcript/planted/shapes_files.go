@@ -178,4 +178,9 @@ ip ospf message-digest-key 1 md5 ‹«a14»›
 rpcauth=kim:«h32»$‹«h64»›
 kim:$7$101$«a16»$‹«a86»==›
 "Jwt": { "Key": "‹«a44»›", "Issuer": "x" }
+enable⏎ password 0 ‹«a13»7›
+wpa-psk ascii 0 ‹«a13»7›
+userPassword:: ‹e1NTSEF9«a40»›
+private key 0x‹«h64»›
+"master_password": {"sensitive": true, "value": "‹«p20»›"}
 `

@@ -64,9 +64,17 @@ func hasSpacedValue(b []byte, at int) bool {
 	if c.skip(" \t+", widest) == 0 {
 		return c.deeper || c.escaped()
 	}
-	var buf [64]byte
-	value := c.value(buf[:0], "<&")
-	return c.deeper || isPromising(value)
+	for range 3 { // a kind or a number of the password may be before it
+		var buf [64]byte
+		value := c.value(buf[:0], "<&")
+		if c.deeper || isPromising(value) {
+			return true
+		}
+		if len(value) > leastToken || c.skip(" \t+", widest) == 0 {
+			break
+		}
+	}
+	return false
 }
 
 // isLogin reports whether a password follows the word login, which ends.
@@ -90,20 +98,12 @@ func hasListed(b []byte, at int) bool {
 	return containsAny(before, [][]byte{[]byte("user"), []byte("USER"), []byte("User")}) || hasAny(before, "\\")
 }
 
-// nextWord returns the position of the word behind the one at a position.
-func nextWord(b []byte, at int) int {
-	c := chars{b: b, at: at}
-	c.word()
-	c.skip(" \t+", widest)
-	return min(c.at, len(b))
-}
-
 // environments are parts of what reads a variable of the environment, or a setting.
 var environments = [][]byte{[]byte("env"), []byte("ENV"), []byte("Env"), []byte("onfig("), []byte("roperty(")}
 
 // fallbacks part the name of a variable from the value that stands for it if it is not set.
-var fallbacks = [][]byte{[]byte("??"), []byte("||"), []byte("?:"), []byte(" or "), []byte("unwrap_or"), []byte("orElse"),
-	[]byte("OrDefault"), []byte("OrElse"), []byte("{"), []byte("\","), []byte("',"), []byte("),")}
+var fallbacks = [][]byte{[]byte("??"), []byte("||"), []byte("?:"), []byte(" or "), []byte("unwrap_or"),
+	[]byte("orElse"), []byte("OrDefault"), []byte("OrElse"), []byte("{"), []byte("\","), []byte("',"), []byte("),")}
 
 // hasFallback reports whether a name that is one of the environment may be followed by a value that stands for it.
 func hasFallback(b []byte, at int) bool {

@@ -33,25 +33,24 @@ const (
 	bearer    // a token follows
 	command   // an option follows on the line
 	cookieOption
-	piped       // something is written into a pipe before
-	words       // the value is a word behind others
-	hashed      // a hash follows
-	slashed     // a slash follows
-	login       // a slash follows, and an at sign
-	account     // the kind of a password follows
-	keyFile     // the name of a file with a key
-	machine     // a password follows
-	signIn      // the name of a program is before it, and an option follows
-	braced      // a brace follows, and in it the member named value
-	port        // the number of a port ends, or a password of a user follows
-	vendor      // the name of a vendor begins, and is assigned what is as long as a key
-	cookies     // a sign of an assignment follows soon, and names with values
-	acl         // a password follows as access lists have it, behind the name of a user
-	peer        // the line has the names of a client and a server, and little else, before it
-	dumped      // two hashes are before it
-	replaced    // a value follows that stands for the named one
-	keyMember   // the name ends, and a colon follows, and the member named key
-	spacedWords // the word ends, and what may be a secret is one of the next words
+	piped     // something is written into a pipe before
+	words     // the value is a word behind others
+	hashed    // a hash follows
+	slashed   // a slash follows
+	login     // a slash follows, and an at sign
+	account   // the kind of a password follows
+	keyFile   // the name of a file with a key
+	machine   // a password follows
+	signIn    // the name of a program is before it, and an option follows
+	braced    // a brace follows, and in it the member named value
+	port      // the number of a port ends, or a password of a user follows
+	vendor    // the name of a vendor begins, and is assigned what is as long as a key
+	cookies   // a sign of an assignment follows soon, and names with values
+	acl       // a password follows as access lists have it, behind the name of a user
+	peer      // the line has the names of a client and a server, and little else, before it
+	dumped    // two hashes are before it
+	replaced  // a value follows that stands for the named one
+	keyMember // the name ends, and a colon follows, and the member named key
 )
 
 // likely reports whether a hit can belong to a match, by what is next to it. It must hold for escaped text as well.
@@ -121,8 +120,6 @@ func (n near) stands(b []byte, at int) bool {
 		return hasFallback(b, at)
 	case keyMember:
 		return hasKeyMember(b, at)
-	case spacedWords:
-		return hasSpacedValue(b, at) || hasSpacedValue(b, nextWord(b, at))
 	case keyFile:
 		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
 	case hashed:
@@ -174,6 +171,10 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		if c.skip(" \t", widest) == 0 {
 			return c.deeper
 		}
+		for n := 0; n < 2 && c.skip("-", 1) > 0; n++ { // an option before it
+			c.word()
+			c.skip(" \t", widest)
+		}
 		var buf [64]byte
 		_, quoted, value := c.assigned('(', buf[:0])
 		return c.deeper || quoted && isPromising(value)
@@ -187,7 +188,8 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 
 // logins are functions and arguments that are given a user and a password.
 var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "credential", "credentials", ".login",
-	"getconnection", "connect", "pdo", "mysqli", "ftp", "auth_password", "plainauth", "networkcredential", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
+	"getconnection", "connect", "pdo", "mysqli", "ftp", "auth_password", "plainauth",
+	"networkcredential", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
 
 // hasArguments reports whether a list follows a name, of which not the first element is in quotes.
 func hasArguments(b []byte, at int) bool {

@@ -25,7 +25,7 @@ var callRules = []Rule{
 		Source: "https://playwright.dev/docs/input#text-input",
 		Pattern: `(?i)(?:passw(?:or)?d|passphrase|passcode|(?-i:\b[pP]ass)|pwd|secret|(?:^|[^/a-z])token|\botp|api[-_ ]?key)[\w -]{0,20}["'` + "`" + `\])/i}]{0,6}\s*(?:,\s*|;?\s*[\w.]*` +
 			`\.(?:fill|type|press_?sequentially|send_?keys|val|set_?value|input_?text|enter_?text|add_?value|replace_?text|type_?text|set|clear\(\)\.(?:type|send_?keys))\(\s*)` +
-			`(?:with:\s*|default\s*=\s*|value\s*=\s*)?[bru]?` + quotedValue,
+			`(?:with:\s*|default\s*=\s*|value\s*=\s*)?[bru]?(?:"([^"\s{]{6,})(?:\{\w+\})+["']|'([^'\s{]{6,})(?:\{\w+\})+'|` + quotedValue + `)`,
 		Literals: append([]string{"token"}, nameLiterals...), Fold: true, near: call, Before: 8, After: 160, loose: true,
 	},
 	{

@@ -124,7 +124,7 @@ var commandRules = []Rule{
 		`ssm\s+put-parameter[^\n|;]*\s--value|keyvault\s+secret\s+set[^\n|;]*\s--value|gpg\b[^\n|;]*\s--passphrase|`+
 		`dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|`+
 		`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|`+
-		`pulumi\s+config\s+set\s+--secret\s+\S+|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+`,
+		`pulumi\s+config\s+set\s+(?:--secret\s+\S+|\S*(?i:pass|secret|token|key)\S*)|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+`,
 		"npm config", "yarn config", "encrypt_string", "set_network", "iwconfig", "rclone config", "aws configure", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
 		"nuget ", "git config", "pulumi config", "secrets set", "secret put"),
 }

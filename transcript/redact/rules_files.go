@@ -130,7 +130,7 @@ var fileRules = []Rule{
 		Source: "https://man7.org/linux/man-pages/man8/pppd.8.html",
 		Pattern: `(?m)` + lineStart + `["']?[\w.@*-]+["']?[ \t]+["']?(?:\*|\w*(?:pppd?|pptpd?|l2tpd?))["']?[ \t]+(?:"([^"\s]{6,})"|([^\s"'<&]{6,}))["']?` +
 			`[ \t]*(?:$|[ \t]["']?(?:\*|\d+\.\d+\.|-))`,
-		Literals: []string{"\t*\t", "  *  ", `"*"`, "\" * \"", "pptpd", "l2tpd", "pppd"},
+		Literals: []string{"\t*\t", `\t*\t`, "  *  ", `"*"`, "\" * \"", "pptpd", "l2tpd", "pppd"},
 		Before:   64, After: 120, near: peer, loose: true,
 	},
 	{
@@ -151,5 +151,13 @@ var fileRules = []Rule{
 		Pattern: `-----BEGIN OpenVPN [\w -]{4,40}-----(?:([\s\S]{40,}?)-----END OpenVPN |` +
 			`((?:` + keyBreak + `[A-Za-z0-9+/=]{20,76}){1,}))`,
 		Literals: []string{"-----BEGIN OpenVPN "}, Before: 4, After: 4096,
+	},
+	token("password-hash", "https://www.rfc-editor.org/rfc/rfc2849", `(?:e1NTSEF|e1NIQX|e0NSWVBU)[A-Za-z0-9+/]{20,}={0,2}`,
+		"e1NTSEF", "e1NIQX", "e0NSWVBU"), // in LDIF
+	{
+		Name:     "wallet-key",
+		Source:   "https://ethereum.org/developers/docs/accounts/",
+		Pattern:  `(?i)private[ _-]?key\W{1,6}(?:0x)?([0-9a-f]{64})(?:[^\w]|\z)`,
+		Literals: []string{"private key", "private_key", "privatekey"}, Fold: true, Before: 2, After: 96, near: spaced,
 	},
 }

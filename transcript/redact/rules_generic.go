@@ -290,7 +290,7 @@ var genericRules = []Rule{
 	{
 		Name:     "password",
 		Source:   "https://marlam.de/msmtp/msmtp.html#General-commands",
-		Pattern:  `(?im)` + lineStart + `(?:[\w.-]{1,24}[_-]|[a-z]{2,12} [\w.:]{1,40} |ppp chap )?(?:password|passwd|(?-i:pass)|psk)(?:[ \t]+(?:\d|ascii(?: \d)?|string|local|ENC|ascii-text|\d string)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
+		Pattern:  `(?im)` + lineStart + `(?:[\w.-]{1,24}[_-]|[a-z]{2,12} [\w.:]{1,40} |ppp chap )?(?:password|passwd|(?-i:[Pp]ass)|psk)(?:[ \t]+(?:\d|ascii(?: \d)?|string|local|ENC|ascii-text|\d string)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
 		Literals: []string{"pass", "psk"}, Fold: true, near: spacedValue, Before: 32, After: 96, loose: true,
 	},
 	{ // settings whose value is the next word
@@ -339,7 +339,7 @@ var genericRules = []Rule{
 	{
 		Name:     "name-value",
 		Source:   "https://learn.microsoft.com/azure/azure-resource-manager/templates/parameter-files",
-		Pattern:  `(?i)["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*(?:[:=]\s*|["']?\w+["']\s*)?\{\s*["']?(?:value|default)["']?\s*[:=]\s*` + quotedValue,
+		Pattern:  `(?i)["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*(?:[:=]\s*|["']?\w+["']\s*)?\{\s*(?:["']?\w+["']?\s*[:=]\s*["']?[\w.-]{1,20}["']?\s*,\s*){0,3}["']?(?:value|default)["']?\s*[:=]\s*` + quotedValue,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: braced, Before: 80, After: 128, loose: true,
 	},
 	{ // the name and the value are members of their own

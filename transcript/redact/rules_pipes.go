@@ -49,7 +49,7 @@ var pipeRules = []Rule{
 		Name:     "redis-auth",
 		Source:   "https://redis.io/docs/latest/commands/auth/",
 		Pattern:  `(?m)(?:` + lineStart + `|(?:-cli\b[^\n|;]{0,80}|HELLO \d |> ?)\s?)AUTH[ \t]+(?:[\w.-]+[ \t]+)?["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
-		Literals: []string{"AUTH "}, Before: 100, After: 120, near: spacedWords, loose: true,
+		Literals: []string{"AUTH "}, Before: 100, After: 120, near: spacedValue, loose: true,
 	},
 	following(`(?:doppler|infisical|supabase|convex|railway|circleci|sst|nx|eas)\s+(?:secrets?|env|variables?)(?:[\s:]+(?:set|add|create))?\s+(?:--\w+\s+)?["']?\w+[= ]|`+
 		`chamber\s+write\s+\S+\s+\S+|eas\s+secret:create[^\n|;]*\s--value|openssl\s+(?:passwd\s+(?:-(?:[156]|apr1|salt\s+\S+)\s+)*|[^\n|;]*\s(?:-hmac|-K)\s)|`+

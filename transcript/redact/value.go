@@ -74,7 +74,7 @@ func (c *chars) escaped() bool {
 
 // closers may be between a name and a sign, besides a type.
 const (
-	closers = "\"')[]` \t\\"
+	closers = "\"')[]`/ \t\\"
 	// widest bounds how far the signs of settings that stand below each other are from their names, and the values
 	// from their signs, in bytes.
 	widest = 48
@@ -179,9 +179,24 @@ func (c *chars) block() {
 	t.skip("+-~\"'123456789", 2)
 	t.word()
 	t.skip(" \t\r\"'", widest)
-	if next, _ := t.peek(); next == '\n' || next == '\\' {
+	switch next, _ := t.peek(); next {
+	case '\\':
 		c.deeper = true
+	case '\n':
+		c.deeper = c.deeper || t.promises()
 	}
+}
+
+// promises reports whether one of the next words may be a secret, or is not seen.
+func (c *chars) promises() bool {
+	for range 3 {
+		c.skip(" \t\r\n+", widest)
+		var buf [64]byte
+		if word := c.value(buf[:0], "<"); len(word) == 0 || c.deeper || isPromising(word) {
+			return true
+		}
+	}
+	return false
 }
 
 // value reads a value as far as there is space for it: in quotes, or up to a quote or one of some ends.
