@@ -52,7 +52,7 @@ func unescape(c byte) byte {
 // unescapeRune decodes uXXXX, and the low surrogate that follows a high one. It returns the character and the bytes
 // consumed.
 func unescapeRune(raw []byte) (rune, int) {
-	high, ok := hex4(raw)
+	high, ok := Hex4(raw)
 	if !ok {
 		return utf8.RuneError, 1
 	}
@@ -60,7 +60,7 @@ func unescapeRune(raw []byte) (rune, int) {
 		return high, 5
 	}
 	if len(raw) > 6 && raw[5] == '\\' {
-		if low, ok := hex4(raw[6:]); ok {
+		if low, ok := Hex4(raw[6:]); ok {
 			if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
 				return r, 11
 			}
@@ -69,14 +69,14 @@ func unescapeRune(raw []byte) (rune, int) {
 	return utf8.RuneError, 5
 }
 
-// hex4 parses the number in uXXXX.
-func hex4(raw []byte) (rune, bool) {
+// Hex4 parses the number in uXXXX.
+func Hex4(raw []byte) (rune, bool) {
 	if len(raw) < 5 || raw[0] != 'u' {
 		return 0, false
 	}
 	var r rune
 	for _, c := range raw[1:5] {
-		d := hexDigit(c)
+		d := HexDigit(c)
 		if d < 0 {
 			return 0, false
 		}

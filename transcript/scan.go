@@ -242,15 +242,15 @@ func skipUnicode(b []byte, i int) int {
 		return ^i
 	}
 	for k := i + 1; k <= i+4; k++ {
-		if k == len(b) || hexDigit(b[k]) < 0 {
+		if k == len(b) || HexDigit(b[k]) < 0 {
 			return ^k
 		}
 	}
 	return i + 5
 }
 
-// hexDigit returns the value of a hexadecimal digit, -1 if c is not one.
-func hexDigit(c byte) rune {
+// HexDigit returns the value of a hexadecimal digit, -1 if c is not one.
+func HexDigit(c byte) rune {
 	switch {
 	case c-'0' <= 9:
 		return rune(c - '0')

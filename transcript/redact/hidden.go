@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // hidesBytes reports whether a text has percent-encoding or references of HTML, which can split a literal. The search
@@ -33,6 +35,6 @@ func hasByteEscape(text []byte, first byte) bool {
 
 // hidesAsUnicode reports whether \uXXXX at the start of a text is an ASCII character or an invisible one.
 func hidesAsUnicode(text []byte) bool {
-	r, ok := hex4(text)
+	r, ok := transcript.Hex4(text[1:])
 	return ok && (r >= ' ' && r < 0x7f || invisible(utf8.AppendRune(nil, r)) > 0)
 }

@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // percent decodes a byte in percent-encoding (RFC 3986, section 2.1) at the start of a text.
@@ -10,22 +12,11 @@ func percent(text []byte) (c rune, size int) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, 0
 	}
-	high, low := hexDigit(text[1]), hexDigit(text[2])
+	high, low := transcript.HexDigit(text[1]), transcript.HexDigit(text[2])
 	if high < 0 || low < 0 {
 		return 0, 0
 	}
 	return high<<4 | low, 3
-}
-
-// hexDigit returns the value of a digit; negative if it is none.
-func hexDigit(c byte) rune {
-	switch {
-	case c >= '0' && c <= '9':
-		return rune(c - '0')
-	case c|0x20 >= 'a' && c|0x20 <= 'f':
-		return rune(c|0x20-'a') + 10
-	}
-	return -1
 }
 
 // references are HTML's names of the characters that cannot be written as they are.
@@ -49,7 +40,7 @@ func reference(text []byte) (c rune, size int) {
 		i, base = 3, 16
 	}
 	for start := i; i < len(text) && i < start+5; i++ {
-		d := hexDigit(text[i])
+		d := transcript.HexDigit(text[i])
 		if text[i] == ';' && i > start {
 			return c, i + 1
 		}

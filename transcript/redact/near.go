@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"slices"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // near is a cheap check of what is next to a literal. It must hold for escaped text as well.
@@ -227,7 +229,7 @@ func hasArguments(b []byte, at int) bool {
 }
 
 func isHex(b []byte) bool {
-	return !slices.ContainsFunc(b, func(c byte) bool { return hexDigit(c) < 0 })
+	return !slices.ContainsFunc(b, func(c byte) bool { return transcript.HexDigit(c) < 0 })
 }
 
 func hasAny(b []byte, signs string) bool { return bytes.ContainsAny(b, signs) }

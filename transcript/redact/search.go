@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // literal is a text that a secret's surroundings contain.
@@ -178,7 +180,7 @@ func (l literal) mayFollow(c byte) bool {
 		return c < utf8.RuneSelf || begins[c]
 	}
 	if strings.HasPrefix(l.text, "SK") || strings.HasPrefix(l.text, "AC") {
-		return hexDigit(c) >= 0 || begins[c]
+		return transcript.HexDigit(c) >= 0 || begins[c]
 	}
 	return isTokenByte(c) || begins[c] || strings.IndexByte("./+~$", c) >= 0
 }

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/ccship/ccship/transcript"
 )
 
 // maxLevels is how many texts are searched for one string: as it is decoded, and four layers below that.
@@ -208,12 +210,12 @@ func appendEscape(dst, src []byte, all bool) ([]byte, int) {
 	case 't':
 		return append(dst, '\t'), 2
 	case 'u':
-		high, ok := hex4(src)
+		high, ok := transcript.Hex4(src[1:])
 		if !ok {
 			return dst, 0
 		}
-		if utf16.IsSurrogate(high) {
-			if low, ok := hex4(src[6:]); ok {
+		if utf16.IsSurrogate(high) && len(src) > 6 && src[6] == '\\' {
+			if low, ok := transcript.Hex4(src[7:]); ok {
 				if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
 					return utf8.AppendRune(dst, r), 12
 				}
@@ -222,22 +224,6 @@ func appendEscape(dst, src []byte, all bool) ([]byte, int) {
 		return utf8.AppendRune(dst, high), 6
 	}
 	return dst, 0
-}
-
-// hex4 returns the number in \uXXXX.
-func hex4(src []byte) (rune, bool) {
-	if len(src) < 6 || src[0] != '\\' || src[1] != 'u' {
-		return 0, false
-	}
-	var r rune
-	for _, c := range src[2:6] {
-		d := hexDigit(c)
-		if d < 0 {
-			return 0, false
-		}
-		r = r<<4 | d
-	}
-	return r, true
 }
 
 // plain removes every layer that is searched.
