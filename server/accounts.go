@@ -249,7 +249,10 @@ func pick(own, otherwise int64) int64 {
 
 // Stored is how much of a user is stored, counted as a Quota limits it. Files count in full from when their upload
 // starts.
-type Stored struct{ Bytes, Sessions int64 }
+type Stored struct {
+	Bytes    int64 `json:"bytes"`
+	Sessions int64 `json:"sessions"`
+}
 
 // Quotas keeps limits, and knows what they limit. Safe for concurrent use.
 type Quotas interface {

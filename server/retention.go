@@ -258,8 +258,8 @@ type Cooler interface {
 	// used any more from the location. Without a location it does nothing.
 	Cool(ctx context.Context, before time.Time) (Cooled, error)
 	// Return brings blocks of streams back into the database that got their last lines from since on and before until. It
-	// tells how far it is.
-	Return(ctx context.Context, since, until time.Time, told func(Returned)) (Returned, error)
+	// calls progress now and then.
+	Return(ctx context.Context, since, until time.Time, progress func(Returned)) (Returned, error)
 	// Sweep only removes what is not used any more.
 	Sweep(ctx context.Context) error
 	// Cold says what is there.

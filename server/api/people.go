@@ -56,12 +56,6 @@ func answerUser(u server.User) userAnswer {
 	return userAnswer{u.Name, u.Role, u.Created, timeAnswer(u.Disabled)}
 }
 
-// stored is how much of a user is stored.
-type stored struct {
-	Bytes    int64 `json:"bytes"`
-	Sessions int64 `json:"sessions"`
-}
-
 // quota is how much a user may store.
 type quota struct {
 	Bytes    *int64 `json:"bytes"`    // null: no limit
@@ -76,11 +70,11 @@ func answerMe(q *accountRequest) (status int, answer any, err error) {
 	}
 	limits := q.Quota.For(q.Who.User)
 	return http.StatusOK, struct {
-		User   userAnswer `json:"user"`
-		Key    keyAnswer  `json:"key"`
-		Stored stored     `json:"stored"`
-		Quota  quota      `json:"quota"`
-	}{answerUser(q.Who.User), answerKey(q.Who), stored(has),
+		User   userAnswer    `json:"user"`
+		Key    keyAnswer     `json:"key"`
+		Stored server.Stored `json:"stored"`
+		Quota  quota         `json:"quota"`
+	}{answerUser(q.Who.User), answerKey(q.Who), has,
 		quota{orNull(limits.Bytes), orNull(limits.Sessions)}}, nil
 }
 
@@ -269,11 +263,6 @@ type endedAnswer struct {
 	Shares  []server.EndedShare `json:"shares"`
 }
 
-func answerEnded(e server.Ended) endedAnswer {
-	return endedAnswer{orEmpty(e.Keys), e.Logins, e.Tickets, e.Links, orEmpty(e.Users), each(e.Reset, answerUser),
-		orEmpty(e.Shares)}
-}
-
 // revokeKey is DELETE /api/keys/{name}: at once and permanently, with all that came from the key.
 func revokeKey(q *accountRequest) (status int, answer any, err error) {
 	k, err := q.ownKey()
@@ -291,7 +280,8 @@ func revokeKey(q *accountRequest) (status int, answer any, err error) {
 	return http.StatusOK, struct {
 		keyAnswer
 		Ended endedAnswer `json:"ended"`
-	}{answerKey(k), answerEnded(ended)}, nil
+	}{answerKey(k), endedAnswer{orEmpty(ended.Keys), ended.Logins, ended.Tickets, ended.Links,
+		orEmpty(ended.Users), each(ended.Reset, answerUser), orEmpty(ended.Shares)}}, nil
 }
 
 // rotateKey is POST /api/keys/{name}/rotate {grace}: another key of that name; the old one works until grace is over.

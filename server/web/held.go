@@ -18,8 +18,6 @@ const (
 // heldAnswers bounds answers that are in memory until their readers have taken them.
 type heldAnswers struct{ bytes *limit.Slots }
 
-func newHeldAnswers() *heldAnswers { return &heldAnswers{limit.NewSlots(heldBytes, heldOfOne)} }
-
 // of counts what is written to a user.
 func (h *heldAnswers) of(w http.ResponseWriter, user int64) page.Counted {
 	return page.Counted{ResponseWriter: w, Hold: func(n int64) (release func(), err error) {

@@ -139,10 +139,10 @@ func rowProject(s row, rows []row) string {
 	if worktree == "" {
 		return s.Repository
 	}
-	beside := func(o row) bool { f, _ := recall.Worktree(o.Cwd); return o.Machine == s.Machine && f == folder }
-	i := slices.IndexFunc(rows, func(o row) bool { return o.Cwd == folder && beside(o) })
+	sameFolder := func(o row) bool { f, _ := recall.Worktree(o.Cwd); return o.Machine == s.Machine && f == folder }
+	i := slices.IndexFunc(rows, func(o row) bool { return o.Cwd == folder && sameFolder(o) })
 	if i < 0 {
-		i = slices.IndexFunc(rows, beside)
+		i = slices.IndexFunc(rows, sameFolder)
 	}
 	return rows[i].Repository
 }

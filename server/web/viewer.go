@@ -66,7 +66,7 @@ func New(store Store, access *auth.Access) (*Viewer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load rules of secrets: %w", err)
 	}
-	held := newHeldAnswers()
+	held := &heldAnswers{limit.NewSlots(heldBytes, heldOfOne)}
 	v.secrets, v.Users = &thread.Secrets{Masker: masker}, store
 	v.shared = &sharePages{site: v.Site, store: store, access: access, masker: masker, now: time.Now,
 		slots: limit.NewSlots(mostAtOnce, 0), held: held}

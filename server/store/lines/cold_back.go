@@ -12,7 +12,7 @@ import (
 
 // Return implements server.Cooler.
 func (t *Tier) Return(ctx context.Context, since, until time.Time,
-	told func(server.Returned)) (done server.Returned, err error) {
+	progress func(server.Returned)) (done server.Returned, err error) {
 	for after := (object{}); ; {
 		page, err := sqlstore.List(ctx, t.db, `SELECT `+objectColumns+` FROM cold_objects o
 JOIN streams s ON s.owner = o.owner AND s.id = o.stream
@@ -31,7 +31,7 @@ ORDER BY o.owner, o.stream, o.id LIMIT ?`,
 			default:
 				done.Objects, done.Bytes = done.Objects+1, done.Bytes+after.size
 			}
-			told(done)
+			progress(done)
 		}
 		if len(page) < pagePending {
 			return done, t.Sweep(ctx)

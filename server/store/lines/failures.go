@@ -5,18 +5,18 @@ import (
 	"fmt"
 )
 
-// mostTold is how many failures of one pass are told.
-const mostTold = 8
+// mostListed is how many failures of one pass are listed.
+const mostListed = 8
 
-// failures are what failed for some of many. The first ones are told and the others counted: of a full disk all fail.
+// failures lists the first errors of a pass and counts the others: when the disk is full, everything fails.
 type failures struct {
-	told []error
+	list []error
 	more int
 }
 
 func (f *failures) add(err error) {
-	if len(f.told) < mostTold {
-		f.told = append(f.told, err)
+	if len(f.list) < mostListed {
+		f.list = append(f.list, err)
 	} else {
 		f.more++
 	}
@@ -24,7 +24,7 @@ func (f *failures) add(err error) {
 
 // with joins them and what ended the pass; nil if there is nothing.
 func (f *failures) with(err error) error {
-	all := f.told
+	all := f.list
 	if f.more > 0 {
 		all = append(all, fmt.Errorf("%d more failed", f.more))
 	}

@@ -54,7 +54,7 @@ type Bounds struct {
 // NewWithin is New with other bounds.
 func NewWithin(db sqlstore.DB, held *lines.Lines, found *sqlstore.Finder, b Bounds) *Index {
 	x := &Index{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy}, held: held, found: found, bounds: b}
-	x.tend = newTender(x)
+	x.tend = &tender{x: x, due: map[int64]bool{}}
 	return x
 }
 

@@ -262,7 +262,7 @@ func (r *ranking) addGone(ctx context.Context) error {
 			return nil
 		})
 		session := said.Session
-		if err != nil || session == "" || t.score == 0 || said.Unnamed && r.told(x.owner, said.Time.UnixMicro()) {
+		if err != nil || session == "" || t.score == 0 || said.Unnamed && r.foundTyped(x.owner, said.Time.UnixMicro()) {
 			continue
 		}
 		if stored, err := s.stored(ctx, x.owner, session); err != nil || stored {
@@ -309,8 +309,8 @@ func (r *ranking) excludePast(ctx context.Context) error {
 	return nil
 }
 
-// told reports whether a turn that was found began when a prompt of a history was typed, which names no session.
-func (r *ranking) told(owner, at int64) bool {
+// foundTyped reports whether a turn that was found began when an owner typed a prompt whose history names no session.
+func (r *ranking) foundTyped(owner, at int64) bool {
 	for _, t := range r.turns {
 		if r.infos[t.stream].owner != owner {
 			continue

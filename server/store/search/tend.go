@@ -17,8 +17,6 @@ type tender struct {
 	ended  chan struct{}      // closed when it has ended
 }
 
-func newTender(x *Index) *tender { return &tender{x: x, due: map[int64]bool{}} }
-
 // ScheduleMerge queues the segments of the owners of saved texts for merging, if there are many.
 func (x *Index) ScheduleMerge(saved []Prepared) {
 	t := x.tend

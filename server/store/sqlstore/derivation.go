@@ -43,19 +43,19 @@ func CheckStale(ctx context.Context, d Dialect, list []*server.Derivation) error
 		owners, streams = append(owners, x.Task.Owner), append(streams, x.Task.Stream)
 	}
 	of1, of2 := few(owners), few(streams)
-	type stand struct {
+	type progress struct {
 		redo   bool
 		masked int64
 		at     server.Position
 	}
-	now := map[int64]stand{}
+	now := map[int64]progress{}
 	err := d.Query(ctx, `
 SELECT s.id, s.redo, s.masked, coalesce(f.epoch, 0), coalesce(f.generation, 0), coalesce(f.line, 0)
 FROM streams s LEFT JOIN folds f ON f.owner = s.owner AND f.stream = s.id
 WHERE s.owner IN (`+Marks(len(of1))+`) AND s.id IN (`+Marks(len(of2))+`)`, append(of1, of2...),
 		func(row Scanner) error {
 			var id int64
-			var x stand
+			var x progress
 			err := row.Scan(&id, &x.redo, &x.masked, &x.at.Epoch, &x.at.Generation, &x.at.Line)
 			now[id] = x
 			return err

@@ -17,12 +17,9 @@ const foldMost = 200
 // another order.
 func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 	var streams, usage bool
-	err = x.db.Read(ctx, func(d Dialect) error {
-		if streams, err = x.unsummed(ctx, d); err == nil {
-			usage, err = x.untotalled(ctx, d)
-		}
-		return err
-	})
+	err = x.db.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE s.summed < 0)
+  OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0), EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)`,
+		nil, func(row Scanner) error { return row.Scan(&streams, &usage) })
 	part := func(some bool, do func(context.Context, Dialect) (bool, error)) {
 		if err != nil || !some {
 			return
@@ -37,14 +34,6 @@ func (x *Sums) SumUp(ctx context.Context) (more bool, err error) {
 	part(streams, x.fold)
 	part(usage, x.totals)
 	return more, Wrap(err, "sum up")
-}
-
-// unsummed says whether there is anything to sum up.
-func (x *Sums) unsummed(ctx context.Context, d Dialect) (some bool, err error) {
-	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM streams s WHERE s.summed < 0)
-  OR EXISTS (SELECT 1 FROM project_sums p WHERE p.newest = 0)`, nil,
-		func(row Scanner) error { return row.Scan(&some) })
-	return some, err
 }
 
 // fold sums up some of what changed, and reports whether there may be more.

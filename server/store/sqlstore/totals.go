@@ -9,13 +9,6 @@ import (
 // totalMost is about how many rows of usage are summed up in one transaction: derivers of their owners wait.
 const totalMost = 500
 
-// untotalled says whether there is usage to sum up.
-func (x *Sums) untotalled(ctx context.Context, d Dialect) (some bool, err error) {
-	err = d.Query(ctx, `SELECT EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)`, nil,
-		func(row Scanner) error { return row.Scan(&some) })
-	return some, err
-}
-
 // total is a difference of a row of usage_totals.
 type total struct {
 	slot  int64
