@@ -8,11 +8,12 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 // TestDiskFull: a database that has no space left says so, keeps answering, and stores again when there is some.
 func TestDiskFull(t *testing.T) {
-	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"))).Must(t)
+	s := kit.Try(Open(t.Context(), filepath.Join(t.TempDir(), "server.db"), sqlstore.Opening{})).Must(t)
 	t.Cleanup(func() { _ = s.Close() })
 	noise := make([]byte, 200_000)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // no compression makes it short
