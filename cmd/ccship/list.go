@@ -88,7 +88,7 @@ func (a *app) showList(ctx context.Context, items []library.Item, more bool, tro
 				doc.Sessions[i].State = ""
 			}
 		}
-		err = a.Print(a.View().Sessions(doc.Sessions, doc.More) + show.Census(doc.Census))
+		err = a.Print(a.View().Sessions(doc.Sessions, doc.More) + a.View().Census(doc.Census))
 		if trouble != nil {
 			show.PrintError(a.Stderr, doc.Incomplete)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/ccship/ccship/internal/amount"
 )
 
-// Census says in one line what is on this disk; "" where nobody has counted.
-func Census(c *control.Census) string {
+// Census says what is on this disk; "" where nobody has counted.
+func (v View) Census(c *control.Census) string {
 	if c == nil || c.Sessions == 0 {
 		return ""
 	}
@@ -23,5 +23,5 @@ func Census(c *control.Census) string {
 	if len(largest) > 1 {
 		text += "; most of it in " + strings.Join(largest, ", ")
 	}
-	return text + "\n"
+	return term.Hang(text, v.Columns, 2) + "\n"
 }

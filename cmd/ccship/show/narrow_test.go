@@ -7,6 +7,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/showtest"
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -32,6 +33,18 @@ func TestNarrow(t *testing.T) {
 	}
 	by := View{Now: at, Zone: time.UTC}.Usage(library.Report{By: []string{library.Session}, Rows: []library.Row{row}, Total: row})
 	kit.Check(t, strings.Contains(by, "\n3f2a9c01  "), "a session's id is not short:\n%s", by)
+}
+
+// The census breaks between words, and says of each project the size that puts it first.
+func TestCensusNarrow(t *testing.T) {
+	c := &control.Census{Projects: 12, Sessions: 345, Agents: 67, Bytes: 89e6, Largest: []control.ProjectTotal{
+		{Project: "orchard", Sessions: 2, Bytes: 40e6}, {Project: "greenhouse", Sessions: 90, Bytes: 30e6}, {Project: "shed", Sessions: 5, Bytes: 9e6}}}
+	text := View{Columns: 60}.Census(c)
+	for line := range strings.Lines(text) {
+		kit.Check(t, term.Width(strings.TrimSuffix(line, "\n")) <= 60, "too long: %q", line)
+	}
+	words := strings.Join(strings.Fields(text), " ")
+	kit.Check(t, strings.HasSuffix(words, "; most of it in orchard (40 MB), greenhouse (30 MB), shed (9.0 MB)"), "%q", words)
 }
 
 // What a hostile server says of sums makes no long lines: neither a cost of hundreds of digits nor marks without a width.
