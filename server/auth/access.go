@@ -235,12 +235,22 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	addr := peerAddr(r)
 	chain := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(chain) - 1; i >= 0 && trusted(addr, proxies); i-- {
-		next, err := netip.ParseAddr(strings.TrimSpace(chain[i]))
-		if err != nil {
+		next := forwardedAddr(strings.TrimSpace(chain[i]))
+		if !next.IsValid() {
 			break
 		}
 		addr = next.Unmap().WithZone("")
 	}
+	return addr
+}
+
+// forwardedAddr reads an address of X-Forwarded-For. Some proxies write its port too, or brackets around it. The zero
+// Addr when it is none.
+func forwardedAddr(text string) netip.Addr {
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return ap.Addr()
+	}
+	addr, _ := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 	return addr
 }
 

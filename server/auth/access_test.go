@@ -75,6 +75,8 @@ func TestRemote(t *testing.T) {
 		{"what the client wrote itself is not reached", "127.0.0.1:99", []string{"203.0.113.9, 198.51.100.7"}, proxies, "198.51.100.7"},
 		{"two headers are one", "127.0.0.1:99", []string{"203.0.113.9", "198.51.100.7"}, proxies, "198.51.100.7"},
 		{"nonsense ends the walk", "127.0.0.1:99", []string{"198.51.100.7, nonsense"}, proxies, "127.0.0.1"},
+		{"a proxy that writes ports", "127.0.0.1:99", []string{"203.0.113.9, 198.51.100.7:4711, 10.1.2.3:80"}, proxies, "198.51.100.7"},
+		{"with brackets", "127.0.0.1:99", []string{"[2001:db8:1:2:3::6]:4711, [::ffff:10.1.2.3]"}, proxies, "2001:db8:1:2::/64"},
 		{"all are proxies", "127.0.0.1:99", []string{"10.0.0.1"}, proxies, "10.0.0.1"},
 		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:99", nil, proxies, "192.0.2.1"},
 		{"an IPv6 network is one", "[2001:db8:1:2:3:4:5:6]:99", nil, proxies, "2001:db8:1:2::/64"},
