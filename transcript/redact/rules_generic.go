@@ -168,7 +168,7 @@ var genericRules = []Rule{
 		Source: "https://12factor.net/config",
 		Pattern: `(?:^|[^A-Za-z0-9_])[A-Z0-9_]+_(?:KEY|API|ACCESS|BEARER|REFRESH|CERTIFICATE|PAT|WRITE|PUSH|AUTHORIZATION)[ \t]{0,8}[=:][ \t]{0,8}["']?([A-Za-z0-9+/_.:-]{4,}?[A-Za-z0-9]{16,}[A-Za-z0-9+/_.:-]*={0,2}|` +
 			`(?:base64:)?[A-Za-z0-9+/_-]{20,}={0,2})(?:[^A-Za-z0-9+/_=.-]|\z)`, // with dots or colons: a part is long
-		Literals: []string{"_KEY", "_API", "_ACCESS", "_BEARER", "_REFRESH", "_CERTIFICATE", "_PAT=", "_PAT:", "_WRITE", "_PUSH", "_AUTHORIZATION"},
+		Literals: []string{"_KEY", "_API", "_ACCESS", "_BEARER", "_REFRESH", "_CERTIFICATE", "_PAT=", "_PAT:", "_WRITE=", "_PUSH", "_AUTHORIZATION"},
 		near:     variable, Before: 64, Entropy: 3.2, loose: true,
 	},
 	{

@@ -21,15 +21,15 @@ var pipeRules = []Rule{
 		Pattern: `(?:echo|printf|yes)\s+(?:-[neE]+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?` + commandValue + `(?:\s+["'][^"'\n]{0,60}["'])?\s*(?:;[^\n|]{0,60}\))?\s*\|\s*(?:[^\n|]{0,120}?)` +
 			`(?:` + readers + `)`,
 		Literals: []string{"passwd", "gh secret", "gh variable", "env add", "secret put", "secret set", "secret create", "secrets ", "secrets:", "/dev/stdin", "pass insert",
-			"op signin", "lpass login", "keepassxc", "restic", "store-secret", "| kubectl", "login", "unlock", "stdinpass", "data-file=-", "create-secret"},
+			"op signin", "lpass login", "keepassxc", "restic ", "store-secret", "| kubectl", "login", "unlock", "stdinpass", "data-file=-", "create-secret"},
 		Before: 220, After: 60, loose: true, near: piped,
 	},
 	{
 		Name:   "command",
 		Source: "https://www.gnu.org/software/bash/manual/bash.html#Process-Substitution",
-		Pattern: `(?i)(?:pass\w*|secret|key|token|data-file|auth|keyfile|user-pass|private-key)[\w-]*[= ]<\(\s*(?:echo|printf)\s+(?:-[ne]+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?` +
+		Pattern: `(?i)(?:pass\w*|secret|key|token|data-file|auth|keyfile|user-pass|private-key)[\w-]*[= ]["']?[<$]\(\s*(?:echo|printf)\s+(?:-[ne]+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?` +
 			commandValue,
-		Literals: []string{"<(echo", "<(printf", "<( echo", "<( printf"}, Before: 48, After: 160, loose: true, near: words,
+		Literals: []string{"<(echo", "<(printf", "<( echo", "$(echo", "$(printf"}, Before: 48, After: 160, loose: true, near: words,
 	},
 	{
 		Name:     "command",
@@ -42,7 +42,7 @@ var pipeRules = []Rule{
 		Name:     "redis-acl",
 		Source:   "https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/",
 		Pattern:  `(?i)\b(?:set)?user\s+[\w.@*-]+\s+(?:[^\s>]+\s+){0,12}?["']?(?:>([^\s"'<&>=]{6,})|#([0-9a-f]{64}))(?:$|[\s"'<&])`,
-		Literals: []string{"setuser ", " on >", " on #", " on '>", ` on ">`, " ~* ", "allkeys", "resetkeys", "sanitize-payload"}, Fold: true,
+		Literals: []string{"setuser ", " on >", " on #", " on '>", ` on ">`, " ~* ", "allkeys", "sanitize-payload"}, Fold: true,
 		Before: 200, After: 240, near: acl, loose: true,
 	},
 	{
@@ -56,13 +56,13 @@ var pipeRules = []Rule{
 		`mkpasswd\s+(?:-m\s+\S+\s+)|acl\s+set-agent-token\s+\S+\s|etcdctl\s+user\s+add\s+\w+:|impacket-\w+\s+[\w.\\-]+/[\w.-]+:|`+
 		`(?:plink|pscp|psftp|putty|mqtt|kitty|winscp)(?:\.exe|\.com)?\s[^\n|;]*-pw|`+
 		`signtool(?:\.exe)?\s+sign\b[^\n|;]*\s/p|reg(?:\.exe)?\s+add\s[^\n|;]*(?i:password)[^\n|;]*\s/d|schtasks[^\n|;]*\s/rp|`+
-		`security\s+(?:set-key-partition-list|import|export|set-keychain-password)\s[^\n|;]*\s-[kP]|security\s+create-keychain\s+-p|`+
+		`security\s+(?:set-key-partition-list|import|export|set-keychain-password)\s[^\n|;]*\s-[kpP]|security\s+create-keychain\s+-p|`+
 		`vercel\b[^\n|;]*\s-t|influx\s[^\n|;]*\s-t|netlify\s[^\n|;]*\s--auth|snmp\w+\s[^\n|;]*-c|jenkins-cli(?:\.jar)?\s[^\n|;]*-auth\s+[\w.-]+:|`+
 		`smbclient\s+["']?//[^\s"']+["']?\s|vault\s+(?:kv\s+(?:put|patch)|write)\s[^\n|;]*\s\w*(?:key|value|pass|secret|token)\w*=|pdfto\w+\s+-[uo]pw|qpdf\s+--encrypt\s|`+
 		`(?:--?(?i:store|key)pass|-Dsonar\.(?:login|token))|sp_addlinkedsrvlogin[^\n;]*,`,
 		"doppler ", "infisical ", "supabase ", "convex ", "railway ", "circleci ", "eas secret", "eas env", "chamber write", "openssl passwd", "mkpasswd ", " -hmac ", " -K ",
 		"set-agent-token", "user add ", "impacket-", "plink", "pscp", "psftp", "mqtt ", "signtool", "reg add", "reg.exe", "schtasks",
-		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv", "vault write",
+		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv",
 		"pdfto", "qpdf ", "-Dsonar.", "sp_addlinked"),
 	nextTo(command, Rule{
 		Name: "command", Source: "https://curl.se/docs/manpage.html#-E",

@@ -10,17 +10,17 @@ var urlRules = []Rule{
 		Source: "https://docs.metamask.io/services/how-to/secure-an-api/",
 		Pattern: `(?:infura\.io|alchemy\.com|alchemyapi\.io|ankr\.com|quiknode\.pro|tenderly\.co|blastapi\.io|getblock\.io|chainstack\.com|` +
 			`nodereal\.io|llamarpc\.com|moralis-nodes\.com|figment\.io|chainnodes\.org|drpc\.org|zmok\.io)/(?:[a-z0-9.-]{1,19}/){0,4}` + pathKey,
-		Literals: []string{"infura.io", "alchemy.com/", "alchemyapi.io/", "ankr.com/", "quiknode.pro/", "tenderly.co/", "blastapi.io/", "getblock.io/",
+		Literals: []string{"infura", "alchemy.com/", "alchemyapi.io/", "ankr.com/", "quiknode.pro/", "tenderly.co/", "blastapi.io/", "getblock.io/",
 			"chainstack.com/", "nodereal.io/", "llamarpc.com/", "moralis-nodes.com/", "figment.io/", "chainnodes.org/", "drpc.org/", "zmok.io/"},
 		Before: 2, After: 200, Entropy: 2.8, loose: true,
 	},
 	{
 		Name:   "webhook",
 		Source: "https://open.larksuite.com/document/client-docs/bot-v3/add-custom-bot",
-		Pattern: `(?:open-apis/bot/(?:v2/)?hook|maker\.ifttt\.com/trigger/[^/\s]{1,60}(?:/json)?/with/key|pagerduty\.com/(?:integration|x-ere)|` +
+		Pattern: `(?:open-apis/bot/v2/hook|maker\.ifttt\.com/trigger/[^/\s]{1,60}(?:/json)?/with/key|pagerduty\.com/(?:integration|x-ere)|` +
 			`hooks\.zapier\.com/hooks/catch/\d{1,20}|hook\.(?:[a-z0-9]+\.)?(?:make|integromat)\.com|` +
 			`rocket\.chat/hooks|mattermost\.[\w.-]+/hooks|hc-ping\.com|webhook\.site|m\.pipedream\.net)/(?:([A-Za-z0-9-]{20,})|([A-Za-z0-9]{6,19}))(?:[^\w-]|\z)`,
-		Literals: []string{"/bot/v2/hook/", "/bot/hook/", "/with/key/", "pagerduty.com/", "hooks.zapier", "make.com/", "integromat.com/",
+		Literals: []string{"/bot/v2/hook/", "/with/key/", "pagerduty.com/", "hooks.zapier", "make.com/", "integromat.com/",
 			"rocket.chat/hooks", "mattermost.", "hc-ping.com/", "webhook.site/", "pipedream.net/"},
 		Before: 80, After: 160, Entropy: 2.3,
 	},
@@ -63,7 +63,7 @@ var newerRules = []Rule{
 	token("trigger", "https://trigger.dev/docs/apikeys", `tr_(?:prod|dev|stg|preview|pat)_[A-Za-z0-9]{16,48}\b`, "tr_prod_", "tr_dev_", "tr_stg_", "tr_preview_", "tr_pat_"),
 	token("axiom", "https://axiom.co/docs/reference/tokens", `xa[ap]t-`+uuid, "xaat-", "xapt-"),
 	token("xata", "https://xata.io/docs/concepts/api-keys", `xau_[A-Za-z0-9]{24,48}\b`, "xau_"),
-	mixed(token("fauna", "https://docs.fauna.com/fauna/current/learn/security/keys/", `fn[A-Z]{2}[\w-]{34,40}(?:[^\w-]|\z)`, "fnAA", "fnAB", "fnAC", "fnAD",
+	mixed(token("fauna", "https://docs.fauna.com/fauna/current/learn/security/keys/", `fn[A-Z]{2}[\w-]{34,40}(?:[^\w-]|\z)`, "fnAC", "fnAD",
 		"fnAE", "fnAF", "fnAG", "fnAH")),
 	token("figma", "https://www.figma.com/developers/api#access-tokens", `figu[hr]?_[\w-]{40,}`, "figu_", "figuh_", "figur_"),
 	token("trello", "https://developer.atlassian.com/cloud/trello/guides/rest-api/api-introduction/", `ATTA[a-f0-9]{60,76}\b`, "ATTA"),
