@@ -21,17 +21,13 @@ type socket struct {
 
 var _ control.Daemon = socket{}
 
-func (d *Daemon) socket() socket {
-	return socket{d, d.inbox}
-}
-
 // errRemoved means that the control socket's file is gone.
 var errRemoved = errors.New("the control socket was removed")
 
 // serveSocket answers the control socket until ctx is done. One that is removed, as with a runtime folder when its user
 // logs out, is made again.
 func (d *Daemon) serveSocket(ctx context.Context, ln net.Listener) error {
-	path, endpoint := ln.Addr().String(), control.NewServer(d.socket(), d.log)
+	path, endpoint := ln.Addr().String(), control.NewServer(socket{d, d.inbox}, d.log)
 	for {
 		watching, end := context.WithCancelCause(ctx)
 		go func() {
