@@ -108,7 +108,8 @@ var counts = regexp.MustCompile(`(\d+) arg\(s\)`)
 func UsageError(command string, err error) error {
 	message, rest, _ := strings.Cut(err.Error(), "\n")
 	if counts.MatchString(message) {
-		message = command + " " + strings.ReplaceAll(counts.ReplaceAllString(message, "$1 arguments"), " 1 arguments", " 1 argument")
+		message = counts.ReplaceAllString(command+" "+message, "$1 arguments")
+		message = strings.ReplaceAll(message, " 1 arguments", " 1 argument")
 	}
 	hint := Hint(control.CodeUsage)
 	if command != "ccship" {
