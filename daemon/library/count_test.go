@@ -53,6 +53,18 @@ func TestNumbersOfDisk(t *testing.T) {
 	}
 }
 
+// TestShownResultIsNotEmpty: a call that printed nothing says so.
+func TestShownResultIsNotEmpty(t *testing.T) {
+	r := newRoom(t)
+	r.Server = nil
+	r.write("-p/"+one+".jsonl", prompt("first")+
+		`{"type":"assistant","uuid":"c1","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"true"}}]}}`+"\n"+
+		`{"type":"user","uuid":"c2","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":""}]}}`+"\n", time.Hour)
+	shown, err := r.Show(t.Context(), one, View{Messages: 9})
+	kit.Require(t, err == nil && len(shown.Last) > 0, "%+v, %v", shown.Last, err)
+	kit.Equal(t, "the last message", shown.Last[len(shown.Last)-1].Text, "Bash: (no output)")
+}
+
 // TestOldAgentsOfDisk: agents' transcripts of old versions of Claude Code lie next to their sessions.
 func TestOldAgentsOfDisk(t *testing.T) {
 	r := newRoom(t)

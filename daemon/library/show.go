@@ -214,7 +214,7 @@ func messageOf(x *session.Message) Message {
 	case session.ToolStartMessage:
 		message.Text = x.ToolName + " " + transcript.ToolSummary(x.ToolName, x.ToolInput, 120)
 	case session.ToolCompleteMessage:
-		message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output)
+		message.Text = x.ToolName + ": " + cmp.Or(x.Error, x.Output, "(no output)")
 	case session.ResultMessage:
 		message.Text = x.Duration.Round(time.Second).String()
 	case session.ErrorMessage:
