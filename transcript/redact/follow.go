@@ -98,9 +98,6 @@ func hasListed(b []byte, at int) bool {
 	return containsAny(before, [][]byte{[]byte("user"), []byte("USER"), []byte("User")}) || hasAny(before, "\\")
 }
 
-// environments are parts of what reads a variable of the environment, or a setting.
-var environments = [][]byte{[]byte("env"), []byte("ENV"), []byte("Env"), []byte("onfig("), []byte("roperty(")}
-
 // fallbacks part the name of a variable from the value that stands for it if it is not set.
 var fallbacks = [][]byte{[]byte("??"), []byte("||"), []byte("?:"), []byte(" or "), []byte("unwrap_or"),
 	[]byte("orElse"), []byte("OrDefault"), []byte("OrElse"), []byte("{"), []byte("\","), []byte("',"), []byte("),")}
@@ -109,7 +106,7 @@ var fallbacks = [][]byte{[]byte("??"), []byte("||"), []byte("?:"), []byte(" or "
 func hasFallback(b []byte, at int) bool {
 	around := b[max(0, at-40):min(len(b), at+40)]
 	look(len(around))
-	if !containsAny(around, environments) {
+	if !readsEnvironment(around) {
 		return false
 	}
 	c := chars{b: b, at: at}
@@ -126,6 +123,17 @@ func hasFallback(b []byte, at int) bool {
 		}
 	}
 	return c.deeper || hasAny(rest, "\"'`") && containsAny(rest, fallbacks)
+}
+
+// readsEnvironment reports whether a text may name the environment, or ask for a setting.
+func readsEnvironment(b []byte) bool {
+	for i := 1; i+1 < len(b); i++ {
+		c := b[i]
+		if c|0x20 == 'n' && b[i+1]|0x20 == 'v' && b[i-1]|0x20 == 'e' || c == '(' && (b[i-1] == 'g' || b[i-1] == 'y') {
+			return true
+		}
+	}
+	return false
 }
 
 func containsAny(b []byte, parts [][]byte) bool {

@@ -4,21 +4,18 @@ package redact
 const fallback = `["')\]]{0,4}(?:\s*,\s*(?:default\s*=\s*)?|\s*(?:\?:|\?\?|\|\|)\s*|\s+or\s+|\)?\.(?:unwrap_or(?:_else)?|orElse(?:Get)?|getOrDefault|getOrElse)\(\s*(?:\|_\|\s*|\(\)\s*->\s*)?|` +
 	`\)?\s*\{\s*)[bru]?`
 
+// environment is what reads a variable of the environment, or a setting.
+const environment = `(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|\benv(?:\.fetch|\.get)?|_env|environmentvariable|\bconfig|` +
+	`getproperty|lookupenv)`
+
 // callRules are for secrets that programs are given in their code.
 var callRules = []Rule{
-	{
+	{ // of a variable whose name, or that of what it is assigned to, tells
 		Name:   "env-default",
 		Source: "https://docs.python.org/3/library/os.html#os.getenv",
-		Pattern: `(?i)(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|\benv(?:\.fetch|\.get)?|_env|environmentvariable|\bconfig|getproperty|lookupenv)\W{1,3}` +
-			`[\w.-]*(?:` + names + `|token|_key|_pw|\bpw)\w*` + fallback + quotedValue,
+		Pattern: `(?i)(?:` + environment + `\W{1,3}[\w.-]*(?:` + names + `|token|_key|_pw|\bpw)\w*|` +
+			names + `["']?\s*(?::=|=>|=|:)\s*(?:<%=\s*)?[\w.:$]*` + environment + `\W{1,3}\w+)` + fallback + quotedValue,
 		Literals: append([]string{"token", "_key", ".pw"}, nameLiterals...), Fold: true, near: replaced, Before: 64, After: 160, loose: true,
-	},
-	{ // of a variable that has any name
-		Name:   "env-default",
-		Source: "https://docs.python.org/3/library/os.html#os.getenv",
-		Pattern: `(?i)` + names + `["']?\s*(?::=|=>|=|:)\s*(?:<%=\s*)?[\w.:$]*(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|env(?:\.fetch|\.get)?|_env|environmentvariable|config)\W{1,3}\w+` +
-			fallback + quotedValue,
-		Literals: nameLiterals, Fold: true, near: replaced, Before: 24, After: 160, loose: true,
 	},
 	{ // what is typed into a field, as tests of pages do it
 		Name:   "typed",
