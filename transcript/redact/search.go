@@ -100,7 +100,7 @@ const (
 func three(word uint64) uint32 { return uint32(word) & 0xffffff * 0xe49428f5 >> 15 }
 
 // four returns the hash of the first four bytes of a word.
-func four(word uint64) uint32 { return uint32(word) * 0x610ed939 >> 15 }
+func four(word uint64) uint32 { return uint32(word) * 0xfdaa700f >> 15 }
 
 // second is another hash of what has one of these: most of what shares a bit of the first does not share this one.
 func second(word uint64, three bool) uint32 {
