@@ -14,6 +14,7 @@ import (
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -189,6 +190,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if err != nil {
 		return who, err
 	}
+	limit.Known(r.Context())
 	if err := s.Rates.Take(who.User.ID, time.Now()); err != nil {
 		return who, err
 	}

@@ -150,6 +150,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       idlePatience,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         s.conns.Changed,
+		ConnContext:       s.conns.Context,
 		TLSConfig:         s.TLS,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}

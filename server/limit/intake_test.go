@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -299,4 +301,23 @@ func TestWaitingOfOne(t *testing.T) {
 		kit.Check(t, errors.Is(<-left, context.Canceled), "one that waits is let in")
 	}
 	release()
+}
+
+// TestUnknownRequests: of too many connections the one that has been longest in a request of nobody is closed, never one
+// in a request of a known user.
+func TestUnknownRequests(t *testing.T) {
+	c := NewConns(2)
+	known, _ := net.Pipe()
+	unknown, _ := net.Pipe()
+	next, _ := net.Pipe()
+	for _, conn := range []net.Conn{known, unknown} {
+		c.Changed(conn, http.StateNew)
+		c.Changed(conn, http.StateActive)
+	}
+	Known(c.Context(t.Context(), known))
+	Known(t.Context()) // no connection of a server
+	c.Changed(next, http.StateNew)
+	kit.Err(t, "the one of nobody", io.ErrClosedPipe)(unknown.Write(nil))
+	kit.Err(t, "the newest", nil)(1, next.SetDeadline(time.Time{}))
+	kit.Err(t, "the known one", nil)(1, known.SetDeadline(time.Time{}))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/limit"
 
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -30,6 +31,7 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 			return
 		}
 		if err == nil {
+			limit.Known(r.Context())
 			r = page.Of(r, who)
 			if p.rates.Take(who.User.ID, time.Now()) != nil {
 				w.Header().Set("Retry-After", "1")
