@@ -9,9 +9,9 @@ import (
 )
 
 // Conns limits open connections. When there are too many, it closes the oldest that has not made a request yet, else
-// the one that has been idle longest, or, where these are more, the one that has been longest in a request of nobody who
-// is known: one whose body never ends, for example. So thousands of such connections do not displace those of users.
-// Safe for concurrent use.
+// the one that has been idle longest, or, where these are more, the one that has been longest in a request of nobody
+// who is known: one whose body never ends, for example. So thousands of such connections do not displace those of
+// users. Safe for concurrent use.
 type Conns struct {
 	max int
 
