@@ -58,7 +58,7 @@ func TestFigures(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	different := figuresMissing(table, string(results))
 	kit.Check(t, len(different) == 0, "figures of README that benchmarks.md does not have: %q", different)
-	for _, change := range []string{"0.041", "3.9 ms", "57 KB", "40 ms (p99", "≤ 131 KB", "0.74 of raw", "99.1"} {
+	for _, change := range []string{"0.041", "3.9 ms", "57 KB", "40 ms (p99", "≤ 131 KB", "0.74 of raw", "97.8"} {
 		other := strings.ReplaceAll(string(results), change, "7")
 		kit.Check(t, other != string(results), "the results do not have %q", change)
 		kit.Check(t, len(figuresMissing(table, other)) > 0, "%q is another one, and nobody sees it", change)
