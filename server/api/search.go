@@ -1,13 +1,19 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/wire"
+	"github.com/ccship/ccship/transcript/provenance"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // rankedAnswer is a session that a search found, and the best of its lines.
@@ -142,4 +148,128 @@ func piecesAnswer(s string) []protocol.Piece {
 		s = rest
 	}
 	return out
+}
+
+// lineURL returns where a browser shows a line of a session.
+func (s *Server) lineURL(r *http.Request) func(x server.Session, line int64) string {
+	base := s.publicBase(r)
+	return func(x server.Session, line int64) string {
+		q := url.Values{"machine": {x.Machine}}
+		if x.Owner != 0 {
+			q.Set("owner", strconv.FormatInt(x.Owner, 10))
+		}
+		return base + "/sessions/" + url.PathEscape(x.SessionID) + "/L/" + strconv.FormatInt(line, 10) + "?" + q.Encode()
+	}
+}
+
+// hitURL is where a browser shows a line that was found.
+func (s *Server) hitURL(r *http.Request, h server.Hit) string {
+	at := s.lineURL(r)(h.Session, h.Line)
+	if !h.Current {
+		at += "&generation=" + strconv.FormatInt(h.Generation, 10) + "&epoch=" + url.QueryEscape(h.Epoch)
+	}
+	return at
+}
+
+// publicBase is where browsers reach this server.
+func (s *Server) publicBase(r *http.Request) string {
+	if s.PublicURL != "" {
+		return s.PublicURL
+	}
+	scheme := "http"
+	if s.access.Secure(r) {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + s.Base
+}
+
+// timeline is GET /api/sessions/{id}/timeline?user&machine&kind&after&limit: what happened in a session, and how long
+// it took.
+func (s *Server) timeline(r *http.Request, who server.Key) (any, error) {
+	f := newQuery(r.URL.Query(), nil)
+	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
+	var known []string
+	for _, k := range session.MomentKinds() {
+		known = append(known, string(k))
+	}
+	for _, k := range f.List("kind", known...) {
+		q.Kinds = append(q.Kinds, session.MomentKind(k))
+	}
+	if f.Err != nil {
+		return nil, f.Err
+	}
+	t, err := recall.TimelineOf(r.Context(), s.store.recall, server.ScopeOf(who.User), q)
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.store.users.UserNames(r.Context(), []int64{t.Session.Owner})
+	if err != nil {
+		return nil, err
+	}
+	link := s.lineURL(r)
+	return timelineAnswer{sessionAnswerOf(t.Session, names), each(t.Moments, func(m session.Moment) moment {
+		return moment{m.Line, m, link(t.Session, m.Line)}
+	}), t.Read, orNull(t.Next)}, nil
+}
+
+// moment is one entry of a timeline.
+type moment struct {
+	Line int64 `json:"line_index"`
+	session.Moment
+	URL string `json:"url"`
+}
+
+// timelineAnswer is a page of a timeline.
+type timelineAnswer struct {
+	Session sessionAnswer `json:"session"`
+	Moments []moment      `json:"moments"`
+	Read    int64         `json:"lines_read"` // of the session's lines
+	Next    *string       `json:"next"`       // null on the last page
+}
+
+// whyRequest has what commits add. Lines are hashes of their texts: the server learns no text.
+type whyRequest struct {
+	Commits provenance.Commits `json:"commits"`
+}
+
+type whyAnswer struct {
+	Commits []provenance.Answer `json:"commits"`
+}
+
+// maxWhy limits a question, in bytes.
+const maxWhy = 8 << 20
+
+// why is GET /api/why?q&lines, and POST for what does not fit into an address: which sessions wrote the lines of
+// commits, and for which prompts. POST notes at sessions what they wrote of the commits.
+func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) error {
+	f := newQuery(r.URL.Query(), nil)
+	each := f.Text("lines") == "1"
+	var q whyRequest
+	if text := f.Text("q"); r.Method != http.MethodGet {
+		if err := readBody(w, r, maxWhy, &q); err != nil {
+			return err
+		}
+	} else if err := json.Unmarshal([]byte(text), &q); err != nil {
+		f.Fail("q", "what POST takes, as JSON")
+		return f.Err
+	}
+	ask := recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r), Share: r.Method == http.MethodPost}
+	if err := ask.Check(); err != nil {
+		return wire.BadRequest("bad_request", err.Error())
+	}
+	names := namesOf{}
+	users := func(owner int64) string {
+		_ = s.learn(r.Context(), names, owner) // "" for a name that cannot be read
+		return names[owner]
+	}
+	answers, shares, err := recall.Why(r.Context(), s.store.recall, server.ScopeOf(who.User), users, ask)
+	if err != nil {
+		return err
+	}
+	// An answer is worth more than that it is noted.
+	if err := s.store.recall.KeepCommits(r.Context(), shares); err != nil {
+		s.logOf(r).Warn("commits are not noted at their sessions", "error", err)
+	}
+	s.answer(w, http.StatusOK, whyAnswer{orEmpty(answers)})
+	return nil
 }
