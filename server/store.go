@@ -1,9 +1,22 @@
+// Package server holds the words and the contracts of the reference server: what a stream, a generation and a view are,
+// who may see what, and what a store must do. It knows neither HTTP (server/api, server/web) nor how bytes are kept
+// (server/store).
+//
+// Every key belongs to a user. An owner sees and manages everything; a member sees its own sessions and those shared
+// with it; a viewer sees only what is shared with it. What a user may not see does not exist for that user.
 package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/ccship/ccship/protocol"
 )
 
 // Store is everything that the server needs kept.
@@ -144,4 +157,158 @@ type Sizer interface {
 type Sizes struct {
 	Bytes   int64 // on disk, or of the database
 	Streams int64
+}
+
+// A ledger counts the writes that a store took from one machine of one user. Client and store both keep the count, so
+// each notices when the other, or it itself, went back in time: a database restored from a backup, a state file put
+// back, a clone of a machine. See docs/internals/adr/0041-ledger.md.
+
+// Writer is what a request says about the daemon that sends it. The zero Writer is a client that keeps no ledger:
+// nothing is checked for it.
+type Writer struct {
+	// Incarnation is random, drawn each time the client's state file is opened.
+	Incarnation string
+	// Store is the id of the store that the client knows; "" before its first answer.
+	Store string
+	// Count is the last count of the ledger that the client knows.
+	Count int64
+	// Token is what the store drew for that write; "": the client does not know.
+	Token string
+}
+
+// Receipt is the ledger after a request.
+type Receipt struct {
+	Store string
+	Count int64
+	Token string // drawn for the last write: two histories of a store may agree in its count, not in this
+}
+
+// Ledgers reads and compares ledgers. Safe for concurrent use.
+type Ledgers interface {
+	// StoreID returns the random id of this store. It stays the same until the store is restored from a copy.
+	StoreID() string
+	// Ledger returns the ledger of a user's machine, with the streams that changed after count since, in the order of
+	// their changes, at most limit. A machine that never wrote has a ledger of count 0.
+	Ledger(ctx context.Context, owner int64, machine string, since int64, limit int) (protocol.WriteLedger, error)
+}
+
+// LedgerError refuses a write whose writer and store do not agree on what came before. Nothing of it is stored.
+type LedgerError struct {
+	Code    string // protocol.CodeOtherStore, CodeStoreBehind, CodeWriterBehind or CodeWriterReplaced
+	Receipt Receipt
+}
+
+func (e *LedgerError) Error() string {
+	return fmt.Sprintf("%s: store %s is at write %d of this machine", e.Code, e.Receipt.Store, e.Receipt.Count)
+}
+
+// StreamError refuses a batch that would hide or replace what the store has acknowledged. Nothing of it is stored.
+type StreamError struct {
+	Code       string // protocol.CodeOtherEpoch or CodeOtherBytes
+	Epoch      string // in front
+	Generation int64  // the newest of that epoch
+	Line       int64  // with other_bytes: the first line that differs
+}
+
+func (e *StreamError) Error() string {
+	return fmt.Sprintf("%s: epoch %s is at generation %d (line %d)", e.Code, e.Epoch, e.Generation, e.Line)
+}
+
+// Masker replaces secrets in what is stored by tokens of the same length. It is the only way to change stored bytes,
+// and it changes nothing else. Safe for concurrent use.
+type Masker interface {
+	// Mask makes all of a masking durable in one step, or nothing. What is derived from the stream is removed, so that it
+	// is derived again. What is masked already, or not stored with the expected bytes, stays as it is: repeating a masking
+	// changes nothing. ErrNoToken when something other than secrets would change, ErrNotFound for a stream that does not
+	// exist.
+	Mask(ctx context.Context, m *Masking) (protocol.Masked, error)
+	// Maskings lists what was masked, latest first; for a user only its own sessions.
+	Maskings(ctx context.Context, scope Scope) ([]MaskedSession, error)
+	// Scrub overwrites what secrets may have left behind in files of the database, if something was masked since the last
+	// time. It calls progress now and then.
+	Scrub(ctx context.Context, progress func(done, total int64)) error
+}
+
+// ErrNoToken refuses a masking that would change more than secrets.
+var ErrNoToken = errors.New("only tokens may replace stored bytes")
+
+// Masking is what to mask in one stream.
+type Masking struct {
+	Stream int64
+	// By is the user who asks: the daemon of that user masks what it sends in the same way. 0: the server masks by itself.
+	// Lines that it masks are listed, and the same lines are stored with these tokens when they come again.
+	By          int64
+	At          time.Time
+	Lines       []protocol.LineMask
+	Checkpoints []protocol.CheckpointMask
+	Files       []protocol.FileMask
+}
+
+// MaskedSession is what was masked of one stream, by one user.
+type MaskedSession struct {
+	Owner     int64           `json:"-"`
+	SessionID string          `json:"session_id"`
+	Machine   string          `json:"machine"`
+	By        int64           `json:"-"`  // user; 0: the server
+	At        time.Time       `json:"at"` // the last time
+	Masked    protocol.Masked `json:"-"`
+}
+
+// MaskedLine is a line that the server masked by itself.
+type MaskedLine struct{ Generation, Line int64 }
+
+// UnavailableAfter is for how many seconds a client should wait when Unavailable: a database that fails over takes
+// about so long.
+const UnavailableAfter = 5
+
+// ErrNoDatabase means that a database's file was removed or replaced while it was open.
+var ErrNoDatabase = errors.New("the database's file was removed or replaced")
+
+// postgresError and sqliteError are what a database says.
+type (
+	postgresError interface {
+		error
+		SQLState() string
+	}
+	sqliteError interface {
+		error
+		Code() int
+	}
+)
+
+// Unavailable says whether err of a store means that the database can't be reached now, or has so much to do that it
+// gave up: later the same may succeed.
+func Unavailable(err error) bool {
+	if pg, ok := errors.AsType[postgresError](err); ok {
+		return passes(pg.SQLState())
+	}
+	if lite, ok := errors.AsType[sqliteError](err); ok {
+		const busy, locked, cannotOpen = 5, 6, 14
+		return slices.Contains([]int{busy, locked, cannotOpen}, lite.Code()&0xff)
+	}
+	var unsent interface {
+		error
+		SafeToRetry() bool
+	}
+	var network net.Error
+	return errors.Is(err, ErrNoDatabase) || errors.As(err, &unsent) && unsent.SafeToRetry() || errors.As(err, &network) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// DiskFull says whether err of a store means that the database has no space left.
+func DiskFull(err error) bool {
+	const full = 13
+	pg, isPostgres := errors.AsType[postgresError](err)
+	lite, isSQLite := errors.AsType[sqliteError](err)
+	return isPostgres && pg.SQLState() == "53100" || isSQLite && lite.Code()&0xff == full
+}
+
+// passes says whether an error of PostgreSQL passes by itself.
+func passes(state string) bool {
+	return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || slices.Contains([]string{
+		"40001", "40P01", // serialization, deadlock
+		"25006",          // a primary became a standby
+		"53300",          // too many connections
+		"55P03", "57014", // timed out at a lock, or in all
+	}, state)
 }

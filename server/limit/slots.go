@@ -1,7 +1,12 @@
+// Package limit bounds what one client, and all together, can take of the server: connections, requests in progress,
+// memory and time of request bodies, and the searches, sums and lists of the store, which all readers go through.
 package limit
 
 import (
+	"container/list"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -112,4 +117,191 @@ func (s *Slots) Busy() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held
+}
+
+// Rates bounds how many requests one user makes a minute. Safe for concurrent use; nil bounds nothing.
+type Rates struct {
+	perMinute int
+
+	mu    sync.Mutex
+	users map[int64]*rate // guarded by mu, as is what it holds
+	swept time.Time
+}
+
+// rate is what one user may still ask for.
+type rate struct {
+	left float64
+	at   time.Time
+}
+
+// NewRates bounds requests to so many a minute, which may come at once; 0: no bound.
+func NewRates(perMinute int) *Rates {
+	if perMinute <= 0 {
+		return nil
+	}
+	return &Rates{perMinute: perMinute, users: map[int64]*rate{}}
+}
+
+// Take counts a request. Its error is a *wire.RefusalError with 429: the client is to try again later.
+func (r *Rates) Take(user int64, now time.Time) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sweep(now)
+	u := r.users[user]
+	if u == nil {
+		u = &rate{left: float64(r.perMinute), at: now}
+		r.users[user] = u
+	}
+	if d := now.Sub(u.at); d > 0 {
+		u.left, u.at = min(float64(r.perMinute), u.left+d.Minutes()*float64(r.perMinute)), now
+	}
+	if u.left < 1 {
+		return wire.Refuse(http.StatusTooManyRequests, "quota",
+			fmt.Sprintf("this user made more than %d requests in a minute, the server's limit; try again later", r.perMinute))
+	}
+	u.left--
+	return nil
+}
+
+// sweep forgets users who may ask for as much as a new one.
+func (r *Rates) sweep(now time.Time) {
+	if now.Sub(r.swept) < time.Minute {
+		return
+	}
+	r.swept = now
+	for user, u := range r.users {
+		if now.Sub(u.at) >= time.Minute {
+			delete(r.users, user)
+		}
+	}
+}
+
+// Conns limits open connections. When there are too many, it closes the oldest that has not made a request yet, else
+// the one that has been idle longest, or, where these are more, the one that has been longest in a request of nobody
+// who is known: one whose body never ends, for example. So thousands of such connections do not displace those of
+// users. Safe for concurrent use.
+type Conns struct {
+	max int
+
+	mu   sync.Mutex
+	open map[net.Conn]place // guarded by mu, as is all below
+	mute *list.List         // of net.Conn that have not made a request, the oldest first
+	idle *list.List         // of net.Conn between requests, the longest idle first
+	busy *list.List         // of net.Conn in a request whose user is not known, the oldest request first
+}
+
+// place is where a connection stands; the zero place while a request of a known user is in work.
+type place struct {
+	list *list.List
+	at   *list.Element
+}
+
+func (p place) leave() {
+	if p.list != nil {
+		p.list.Remove(p.at)
+	}
+}
+
+// NewConns bounds connections to max.
+func NewConns(max int) *Conns {
+	return &Conns{max: max, open: map[net.Conn]place{}, mute: list.New(), idle: list.New(), busy: list.New()}
+}
+
+// Changed is for http.Server.ConnState.
+func (c *Conns) Changed(conn net.Conn, state http.ConnState) {
+	var surplus net.Conn
+	c.mu.Lock()
+	c.open[conn].leave()
+	switch state {
+	case http.StateNew:
+		c.open[conn] = place{c.mute, c.mute.PushBack(conn)}
+		if len(c.open) > c.max {
+			surplus = c.surplus()
+		}
+	case http.StateIdle:
+		c.open[conn] = place{c.idle, c.idle.PushBack(conn)}
+	case http.StateActive:
+		c.open[conn] = place{c.busy, c.busy.PushBack(conn)}
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, conn)
+	}
+	c.mu.Unlock()
+	if surplus != nil {
+		_ = surplus.Close() // its own goroutine notices
+	}
+}
+
+// inRequest is the key, in a request's context, of a func() that says that its user is known.
+type inRequest struct{}
+
+// Context is for http.Server.ConnContext.
+func (c *Conns) Context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, inRequest{}, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if p := c.open[conn]; p.list == c.busy {
+			p.leave()
+			c.open[conn] = place{}
+		}
+	})
+}
+
+// Known says that a request's user is known: its connection stays open until the request is answered.
+func Known(ctx context.Context) {
+	if known, ok := ctx.Value(inRequest{}).(func()); ok {
+		known()
+	}
+}
+
+// surplus picks the connection to close: never one with a request of a known user in progress, at worst the newest one.
+// The caller holds mu.
+func (c *Conns) surplus() net.Conn {
+	from := c.mute
+	if from.Len() == 1 { // the only silent one has just arrived
+		if c.busy.Len() > c.idle.Len() {
+			from = c.busy
+		} else if c.idle.Len() > 0 {
+			from = c.idle
+		}
+	}
+	conn := from.Remove(from.Front()).(net.Conn)
+	delete(c.open, conn)
+	return conn
+}
+
+// Count returns how many connections are open, and how many of them have no request.
+func (c *Conns) Count() (open, idle int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open), c.mute.Len() + c.idle.Len()
+}
+
+// eventPatience is how long a listener may take to read one event.
+const eventPatience = 10 * time.Second
+
+// Events is an answer of server-sent events.
+type Events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// NewEvents begins an answer.
+func NewEvents(w http.ResponseWriter) Events {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events to itself
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
+	return Events{w, c}
+}
+
+// Send writes an event or a comment, with a time limit.
+func (e Events) Send(text string) error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(eventPatience))
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return fmt.Errorf("send event: %w", err)
+	}
+	return e.control.Flush()
 }

@@ -1,12 +1,14 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
@@ -193,4 +195,172 @@ func parseEntry(entry []byte) (server.Line, error) {
 		return server.Line{Index: index, Kind: server.Oversize, Raw: entry}, nil
 	}
 	return server.Line{Index: index, Kind: server.Object, Raw: raw}, nil
+}
+
+// extension is the ccship object of a request, as it is checked.
+type extension struct{ protocol.Extension }
+
+func (x *extension) check() error {
+	if x.Version != protocol.Version {
+		return BadRequest("bad_extension", fmt.Sprintf("ccship: version %d is not spoken here", x.Version))
+	}
+	if x.Machine == "" || x.Epoch == "" {
+		return BadRequest("bad_extension", "ccship: machine and epoch must be set")
+	}
+	for _, n := range []int64{x.Generation, x.RewoundTo, x.From.Offset, x.From.Line, x.To.Offset, x.To.Line} {
+		if n < 0 || n > MaxNumber {
+			return BadRequest("bad_extension", "ccship: a number is negative or out of range")
+		}
+	}
+	for _, s := range []string{x.Machine, x.Host, x.Epoch, x.Repository} {
+		if err := CheckName(s, "ccship: a name"); err != nil {
+			return err
+		}
+	}
+	for _, s := range []string{x.Path, x.Cwd, x.Project} {
+		if err := checkText(s, "ccship: a path", maxPath); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill checks the extension and puts what it says of the stream into a head. An error is a *RefusalError.
+func (x *extension) fill(h *server.Head) error {
+	if err := x.check(); err != nil {
+		return err
+	}
+	h.Machine, h.Host, h.Epoch = x.Machine, x.Host, x.Epoch
+	h.Path, h.Cwd, h.Project = x.Path, x.Cwd, x.Project
+	h.Repository = x.Repository
+	if x.Parent != nil {
+		h.Parent = *x.Parent
+	}
+	h.Generation, h.RewoundTo = x.Generation, x.RewoundTo
+	h.EndLine, h.EndOffset = max(h.EndLine, x.To.Line), x.To.Offset
+	h.EOFNewline = x.EOFNewline == nil || *x.EOFNewline
+	return nil
+}
+
+// joinEdges gives the lines back what stood around their objects. An edge of a line that is not in the request is
+// passed over: a request that was split repeats the edges of the whole.
+func (x *extension) joinEdges(lines []server.Line) {
+	if len(x.Edges) == 0 {
+		return
+	}
+	edges := make(map[int64]protocol.Edge, len(x.Edges))
+	for _, e := range x.Edges {
+		edges[e.Line] = e
+	}
+	for i := range lines {
+		l := &lines[i]
+		e, ok := edges[l.Index]
+		if !ok || l.Kind != server.Object {
+			continue
+		}
+		raw := make([]byte, 0, len(e.Before)+len(l.Raw)+len(e.After))
+		raw = append(raw, e.Before...)
+		raw = append(raw, l.Raw...)
+		l.Raw = append(raw, e.After...)
+	}
+}
+
+// scan cuts JSON into values by counting brackets. It finds where a value ends, much faster than a decoder, and
+// checks nothing else: the caller validates the values.
+type scan struct {
+	b []byte
+	i int
+}
+
+// space skips white space and answers the byte after it, 0 at the end.
+func (s *scan) space() byte {
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; c {
+		case ' ', '\t', '\n', '\r':
+			s.i++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take skips white space and c; false when something else is there.
+func (s *scan) take(c byte) bool {
+	if s.space() != c {
+		return false
+	}
+	s.i++
+	return true
+}
+
+// value cuts out the value that starts here, nil when none ends.
+func (s *scan) value() []byte {
+	c := s.space()
+	start := s.i
+	switch c {
+	case 0:
+		return nil
+	case '"':
+		if !s.str() {
+			return nil
+		}
+	case '{', '[':
+		if !s.brackets() {
+			return nil
+		}
+	default:
+		n := bytes.IndexAny(s.b[s.i:], ",]}")
+		if n <= 0 {
+			return nil
+		}
+		s.i += n
+		return bytes.TrimRight(s.b[start:s.i], " \t\r\n")
+	}
+	return s.b[start:s.i]
+}
+
+// str skips a string; s.i is at its opening quote.
+func (s *scan) str() bool {
+	i := s.i + 1
+	for {
+		n := bytes.IndexByte(s.b[i:], '"')
+		if n < 0 {
+			return false
+		}
+		i += n + 1
+		// The quote ends the string unless an odd number of backslashes stands before it.
+		k := i - 2
+		for k > s.i && s.b[k] == '\\' {
+			k--
+		}
+		if (i-2-k)%2 == 0 {
+			s.i = i
+			return true
+		}
+	}
+}
+
+// brackets skips an object or array; s.i is at its opening bracket.
+func (s *scan) brackets() bool {
+	depth := 0
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case '"':
+			if !s.str() {
+				return false
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				s.i++
+				return true
+			}
+		}
+		s.i++
+	}
+	return false
 }
