@@ -2,13 +2,17 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/protocol"
 )
 
 func checkConfig(_ context.Context, x *exam) []Finding {
@@ -99,4 +103,132 @@ func checkEnvironment(_ context.Context, x *exam) []Finding {
 	}
 	return []Finding{{Level: Warn, Text: "the service does not see values set in this shell's environment: " +
 		strings.Join(names, ", "), Fix: "`ccship service install` writes them into the configuration"}}
+}
+
+// checkMasking says whether secrets are masked for the server, and by which setting.
+func checkMasking(ctx context.Context, x *exam) []Finding {
+	server, mode := x.o.Config.ServerURL, x.o.Config.Redact
+	if x.o.ConfigErr != nil || server == "" {
+		return nil
+	}
+	const turnOn = "`ccship config redact on`"
+	switch p := x.server(); {
+	case mode == "on":
+		return fine("secrets are masked before they are sent (redact is on)")
+	case mode == "off":
+		return []Finding{{Level: Note, Text: "secrets are not masked (redact is off)", Fix: turnOn}}
+	case !project.Loopback(server):
+		return fine("secrets are masked before they are sent (redact is auto)")
+	case p.err == nil && !p.kind.Extension:
+		return []Finding{{Level: Note, Text: "secrets are not masked for " + server + " (redact is auto)",
+			Detail: "a plain server at a loopback address counts as this machine; a tunnel may end there", Fix: turnOn}}
+	case protocol.AskSameHost(ctx, server) == nil:
+		return fine("secrets are not masked: " + server + " proves that it is on this machine (redact is auto)")
+	}
+	return fine("secrets are masked: " + server + " does not prove that it is on this machine (redact is auto)")
+}
+
+// noTranscripts is the variable that stops Claude Code from writing transcripts.
+const noTranscripts = "CLAUDE_CODE_SKIP_PROMPT_HISTORY"
+
+// claudeSettings is the part of a Claude Code settings file that is checked.
+type claudeSettings struct {
+	path  string
+	Env   map[string]any `json:"env"`
+	Hooks any            `json:"hooks"`
+}
+
+// settings returns the settings files that exist, each once; bad are those that cannot be parsed.
+func (x *exam) settings() (all []claudeSettings, bad []string) {
+	seen := map[string]bool{}
+	for _, root := range x.roots() {
+		for _, path := range config.SettingsFiles(filepath.Dir(root)) {
+			text, err := os.ReadFile(path)
+			if seen[path] || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			seen[path] = true
+			s := claudeSettings{path: path}
+			if err == nil && json.Unmarshal(text, &s) == nil {
+				all = append(all, s)
+			} else {
+				bad = append(bad, path)
+			}
+		}
+	}
+	return all, bad
+}
+
+// checkRecording finds settings that stop Claude Code from writing transcripts.
+func checkRecording(_ context.Context, x *exam) []Finding {
+	var found []Finding
+	all, bad := x.settings()
+	for _, s := range all {
+		if on(s.Env[noTranscripts]) {
+			found = append(found, Finding{Level: Warn,
+				Text: "Claude Code is set to write no transcripts: there is nothing to deliver", Detail: noTranscripts + " in " +
+					s.path, Fix: "remove it there"})
+		}
+	}
+	env := x.o.Env
+	if env == nil {
+		env = os.LookupEnv
+	}
+	if v, _ := env(noTranscripts); on(v) {
+		found = append(found, Finding{Level: Warn, Text: "Claude Code, started from this shell, writes no transcripts",
+			Detail: noTranscripts + " is set in the environment", Fix: "`unset " + noTranscripts + "`"})
+	}
+	for _, path := range bad {
+		found = append(found, Finding{Level: Note, Text: "a Claude Code settings file is not valid JSON", Detail: path,
+			Fix: "fix that file"})
+	}
+	return found
+}
+
+// on says whether the value of a switch turns it on.
+func on(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v != "" && v != "0" && !strings.EqualFold(v, "false")
+	case bool:
+		return v
+	case float64:
+		return v != 0
+	}
+	return false
+}
+
+// checkHooks finds hooks of older tools that deliver the same lines.
+func checkHooks(_ context.Context, x *exam) []Finding {
+	var found []Finding
+	all, _ := x.settings()
+	for _, s := range all {
+		if mentions(s.Hooks, "codetracker") {
+			found = append(found, Finding{Level: Note,
+				Text: "a codetracker hook delivers the same lines, and Claude Code waits for it", Detail: s.path,
+				Fix: "remove the hook once ccship has delivered everything"})
+		}
+	}
+	return found
+}
+
+// mentions says whether any string in a JSON value contains word, which is in lower case.
+func mentions(v any, word string) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(strings.ToLower(v), word)
+	case []any:
+		for _, item := range v {
+			if mentions(item, word) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if mentions(item, word) {
+				return true
+			}
+		}
+	}
+	return false
 }

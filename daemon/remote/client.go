@@ -279,3 +279,91 @@ func Is(err error, code string) bool {
 	var e *control.Error
 	return errors.As(err, &e) && e.Code == code
 }
+
+// Of returns a client that takes answers of one database only: several may answer in turn at one address, and what one
+// has says nothing about the other. "": the one that answers first. Servers that never name their database are not
+// distinguished apart; an answer without a name among answers with one is refused.
+func (c *Client) Of(store string) *Client {
+	one := *c
+	one.store = &pin{store: store}
+	return &one
+}
+
+// pin is the database that a client takes answers of.
+type pin struct {
+	mu      sync.Mutex
+	store   string // guarded by mu; "" before the first answer that names one
+	named   bool   // guarded by mu; an answer named its database
+	unnamed bool   // guarded by mu; an answer to a valid key did not
+}
+
+// check refuses an answer of another database.
+func (p *pin) check(answer *http.Response) error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	store := answer.Header.Get(protocol.HeaderStore)
+	if store == "" {
+		if answer.StatusCode > 299 { // of a proxy, or to a key that is not valid
+			return nil
+		}
+		if p.unnamed = true; p.named {
+			return otherStore(p.store, "one without a name")
+		}
+		return nil
+	}
+	if p.store == "" {
+		p.store = store
+	}
+	if store != p.store {
+		return otherStore(p.store, store)
+	}
+	if p.named = true; p.unnamed {
+		return otherStore(p.store, "one without a name")
+	}
+	return nil
+}
+
+func otherStore(asked, answered string) error {
+	return control.NewError(CodeOtherStore, "two databases answer in turn: "+asked+" and "+answered,
+		"let one database answer at this address; check the load balancer and server_url")
+}
+
+// maxEmpty is how many pages in a row may bring nothing.
+const maxEmpty = 1000
+
+// listing is a list that comes in pages.
+type listing struct {
+	path   string
+	query  url.Values
+	cursor string // the parameter that names the next page
+}
+
+// pages calls f with each page of a list. f returns the cursor of the next page, nil to end, and how many items this
+// one had. A listing that goes round in a circle, or brings nothing any more, is an error: a broken server would be
+// asked for ever.
+func pages[P any](ctx context.Context, c *Client, l listing, f func(*P) (next *string, items int)) error {
+	seen, empty := "", 0 // the cursor of an earlier page, and pages in a row without items
+	for n := 1; ; n++ {
+		var page P
+		if err := c.get(ctx, l.path, l.query, &page); err != nil {
+			return err
+		}
+		next, items := f(&page)
+		if next == nil {
+			return nil
+		}
+		if empty++; items > 0 {
+			empty = 0
+		}
+		if *next == seen || empty > maxEmpty {
+			return control.Failed("the server's list has no end", "update ccship-server, or find out who answers in its place")
+		}
+		if n&(n-1) == 0 { // at each doubling: no circle is longer than what comes until the next one
+			seen = *next
+		}
+		l.query.Set(l.cursor, *next)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxPage is the largest number of sessions on a page.
@@ -314,4 +315,56 @@ func (c *Client) Forgotten(ctx context.Context) ([]Forgotten, error) {
 	}
 	err := c.get(ctx, "/api/forgotten", nil, &a)
 	return a.Forgotten, err
+}
+
+// Window returns up to limit lines of a view that follow line after (-1: from the first).
+func Window(ctx context.Context, c *Client, ref Ref, after int64, limit int) ([]Entry, error) {
+	var a struct {
+		Entries []Entry `json:"entries"`
+	}
+	err := c.get(ctx, ref.path("entries"), linesAfter(ref, after, limit), &a)
+	return a.Entries, err
+}
+
+// linesAfter asks for up to limit lines of a view that follow line after.
+func linesAfter(ref Ref, after int64, limit int) url.Values {
+	q := ref.query()
+	q.Set("limit", strconv.Itoa(min(max(limit, 1), maxPage)))
+	q.Set("most", strconv.Itoa(mostOfLine))
+	if after >= 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	return q
+}
+
+// Moment is one entry of a session's timeline.
+type Moment struct {
+	Line int64 `json:"line_index"`
+	session.Moment
+	URL string `json:"url"`
+}
+
+// Timeline calls f for what happened in a session, in the order of its lines. kinds is a list with commas; "" is all.
+// read is how many of lines the server has looked at.
+func Timeline(ctx context.Context, c *Client, ref Ref, kinds string,
+	f func(*Moment)) (read, lines int64, err error) {
+	q := ref.query()
+	q.Set("limit", strconv.Itoa(maxPage))
+	if kinds != "" {
+		q.Set("kind", kinds)
+	}
+	type found struct {
+		Session Session  `json:"session"`
+		Moments []Moment `json:"moments"`
+		Read    int64    `json:"lines_read"`
+		Next    *string  `json:"next"`
+	}
+	err = pages(ctx, c, listing{ref.path("timeline"), q, "after"}, func(a *found) (*string, int) {
+		read, lines = a.Read, a.Session.Lines
+		for i := range a.Moments {
+			f(&a.Moments[i])
+		}
+		return a.Next, len(a.Moments)
+	})
+	return read, lines, err
 }
