@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -205,4 +207,119 @@ func sayRevoked(w io.Writer, name string, ended server.Ended) error {
 			"accepts one again, with a new key\n")
 	}
 	return err
+}
+
+func (p *cli) newUser() *cobra.Command {
+	return group("user", "Add, list and change users", "add, list or set",
+		p.newUserAdd(), p.newUserList(), p.newUserSet())
+}
+
+const roleHelp = "owner (sees and manages everything), member (sends sessions; sees own and shared ones), " +
+	"viewer (sees shared ones)"
+
+func (p *cli) newUserAdd() *cobra.Command {
+	var role string
+	c := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Add a user; create a key for it with key create --user NAME",
+		Args:  wrapArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkName(c, "name", args[0]); err != nil {
+				return err
+			}
+			r, err := server.ParseRole(role)
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --role: %w", err))
+			}
+			return p.withStore(c, func(s store.Store) error {
+				u, err := s.AddUser(c.Context(), args[0], r, server.By{At: time.Now()})
+				if err != nil {
+					return explain(err, server.ErrExists, "choose another name; ccship-server user list shows those in use")
+				}
+				return term.Printf(c.ErrOrStderr(), "user %q is added as %s\n", u.Name, u.Role)
+			})
+		},
+	}
+	c.Flags().StringVar(&role, "role", string(server.Member), roleHelp)
+	return c
+}
+
+func (p *cli) newUserList() *cobra.Command {
+	type one struct {
+		Name     string      `json:"name"`
+		Role     server.Role `json:"role"`
+		Created  time.Time   `json:"created"`
+		Disabled *time.Time  `json:"disabled"`
+	}
+	return p.listing("List users", func(c *cobra.Command, s store.Store) (any, [][]any, error) {
+		d := struct {
+			Schema int   `json:"schema_version"`
+			Users  []one `json:"users"`
+		}{schemaVersion, []one{}}
+		table := [][]any{{"NAME", "ROLE", "CREATED", "DISABLED"}}
+		users, err := s.Users(c.Context())
+		for _, u := range users {
+			d.Users = append(d.Users, one{u.Name, u.Role, u.Created, moment(u.Disabled)})
+			table = append(table, []any{u.Name, u.Role, stamp(u.Created), stamp(u.Disabled)})
+		}
+		return d, table, err
+	})
+}
+
+func (p *cli) newLink() *cobra.Command {
+	var user, base, ttl string
+	c := &cobra.Command{
+		Use:   "link",
+		Short: "Print a one-time address that logs a browser in",
+		Args:  wrapArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := auth.ParseTTL(ttl)
+			if err != nil {
+				return usage(c, fmt.Errorf("bad --ttl: %w", err))
+			}
+			if base, err = browserURL(base, p.store); err != nil {
+				return err
+			}
+			if _, err := parsePublicURL(base); err != nil {
+				return usage(c, fmt.Errorf("bad --public-url: %w", err))
+			}
+			return p.withStore(c, func(s store.Store) error {
+				u, err := linkUser(c, s, user)
+				if err != nil {
+					return err
+				}
+				until := time.Now().Add(d)
+				ticket, err := auth.New(s, slog.New(slog.DiscardHandler)).NewTicket(c.Context(), u, 0, d)
+				if errors.Is(err, auth.ErrUnauthorized) {
+					return hinted{fmt.Errorf("user %q is disabled", u.Name), "ccship-server user set " + u.Name + " --enable"}
+				}
+				if err != nil {
+					return err
+				}
+				term.Printf(c.ErrOrStderr(), "works once, until %s\n", stamp(until))
+				return term.Printf(c.OutOrStdout(), "%s\n", auth.TicketURL(base, ticket))
+			})
+		},
+	}
+	c.Flags().StringVar(&user, "user", "", "user to log in; optional while there is only one user")
+	c.Flags().StringVar(&base, "public-url", "",
+		"where the browser reaches the server; without it, the address that the server of the store listens on")
+	c.Flags().StringVar(&ttl, "ttl", auth.DefaultTicket.String(), "how long the address is valid, at most 168h")
+	return c
+}
+
+// linkUser returns the named user, or the only one.
+func linkUser(c *cobra.Command, s store.Store, name string) (server.User, error) {
+	u, err := theUser(c.Context(), s, name)
+	return u, explain(err, errNoUser, "ccship-server key create --name NAME creates the first")
+}
+
+// parsePublicURL reads an address that browsers use.
+func parsePublicURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not an address such as https://ccship.example.org/base", s)
+	}
+	return u, nil
 }

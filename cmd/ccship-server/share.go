@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
 	"github.com/ccship/ccship/server/store"
@@ -130,4 +132,151 @@ func yesNo(yes bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// userChange is what `user set` changes.
+type userChange struct {
+	role, bytes, sessions string
+	disable, enable       bool
+}
+
+func (p *cli) newUserSet() *cobra.Command {
+	var x userChange
+	c := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Show what is stored of a user; change its role, what may be stored, and whether it may log in",
+		Example: `  ccship-server user set ann
+  ccship-server user set ann --role owner
+  ccship-server user set ann --bytes 10GiB --sessions 5000
+  ccship-server user set ann --disable`,
+		Args: wrapArgs(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if x.disable && x.enable {
+				return usage(c, errors.New("--disable and --enable exclude each other"))
+			}
+			return p.withStore(c, func(s store.Store) error {
+				u, err := findUser(c.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				if err := x.apply(c, s, &u); err != nil {
+					return err
+				}
+				return p.showUser(c, s, u)
+			})
+		},
+	}
+	const values = ", default (the limit of serve) or none"
+	c.Flags().StringVar(&x.role, "role", "", roleHelp)
+	c.Flags().StringVar(&x.bytes, "bytes", "", "bytes that may be stored: a size such as 10GiB"+values)
+	c.Flags().StringVar(&x.sessions, "sessions", "", "sessions that may be stored: a number"+values)
+	c.Flags().BoolVar(&x.disable, "disable", false, "refuse its keys and logins; its sessions are kept")
+	c.Flags().BoolVar(&x.enable, "enable", false, "accept its keys and logins again")
+	printsJSON(c)
+	return c
+}
+
+// apply changes a user. What is wrong in the flags is found first.
+func (x *userChange) apply(c *cobra.Command, s store.Store, u *server.User) error {
+	var role server.Role
+	if x.role != "" {
+		var err error
+		if role, err = server.ParseRole(x.role); err != nil {
+			return usage(c, fmt.Errorf("bad --role: %w", err))
+		}
+	}
+	quota, err := changedQuota(c, u.Quota, x.bytes, x.sessions)
+	if err != nil {
+		return err
+	}
+	if role != "" {
+		err = auth.SetRole(c.Context(), s, *u, role, 0)
+	}
+	if err == nil && (x.disable || x.enable) {
+		err = auth.Disable(c.Context(), s, *u, x.disable, 0)
+	}
+	err = explain(err, auth.ErrLastOwner, "ccship-server user set NAME --role owner")
+	if err == nil && quota != u.Quota {
+		err = s.SetQuota(c.Context(), u.ID, quota)
+	}
+	if err != nil {
+		return err
+	}
+	*u, err = findUser(c.Context(), s, u.Name)
+	return err
+}
+
+// changedQuota is a user's quota with what the flags change. Its errors are usage errors.
+func changedQuota(c *cobra.Command, q server.Quota, bytes, sessions string) (server.Quota, error) {
+	var err error
+	if c.Flags().Changed("bytes") {
+		if q.Bytes, err = parseLimit(bytes, amount.ParseSize); err != nil {
+			return q, usage(c, fmt.Errorf("bad --bytes %q: want a size such as 10GiB, default or none", bytes))
+		}
+	}
+	if c.Flags().Changed("sessions") {
+		q.Sessions, err = parseLimit(sessions, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) })
+		if err != nil {
+			return q, usage(c, fmt.Errorf("bad --sessions %q: want a number from 1, default or none", sessions))
+		}
+	}
+	return q, nil
+}
+
+func parseLimit(text string, parse func(string) (int64, error)) (int64, error) {
+	switch text {
+	case "default":
+		return 0, nil
+	case "none":
+		return server.NoQuota, nil
+	}
+	n, err := parse(text)
+	if err == nil && n < 1 {
+		err = errors.New("not positive")
+	}
+	return n, err
+}
+
+func (p *cli) showUser(c *cobra.Command, s store.Store, u server.User) error {
+	has, err := s.Stored(c.Context(), u.ID)
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return printJSON(c.OutOrStdout(), struct {
+			Schema   int    `json:"schema_version"`
+			User     string `json:"user"`
+			Role     string `json:"role"`
+			Disabled bool   `json:"disabled"`
+			Bytes    int64  `json:"stored_bytes"`
+			Sessions int64  `json:"stored_sessions"`
+			Quota    struct {
+				Bytes    string `json:"bytes"`
+				Sessions string `json:"sessions"`
+			} `json:"quota"`
+		}{schemaVersion, u.Name, string(u.Role), !u.Disabled.IsZero(), has.Bytes, has.Sessions, struct {
+			Bytes    string `json:"bytes"`
+			Sessions string `json:"sessions"`
+		}{limitText(u.Quota.Bytes, amount.ExactSize), limitText(u.Quota.Sessions, plain)}})
+	}
+	state := ""
+	if !u.Disabled.IsZero() {
+		state = ", disabled"
+	}
+	return term.Printf(c.OutOrStdout(), "role      %s%s\nbytes     %s stored, limit: %s\n"+
+		"sessions  %d stored, limit: %s\n", u.Role, state, amount.Size(has.Bytes),
+		limitText(u.Quota.Bytes, amount.ExactSize), has.Sessions, limitText(u.Quota.Sessions, plain))
+}
+
+func plain(n int64) string { return strconv.FormatInt(n, 10) }
+
+// limitText is a limit as the flags take it.
+func limitText(n int64, text func(int64) string) string {
+	switch n {
+	case 0:
+		return "default"
+	case server.NoQuota:
+		return "none"
+	}
+	return text(n)
 }

@@ -1,3 +1,5 @@
+// Package setup has the verbs that bring ccship onto a machine and keep it there: setup, install, uninstall, start,
+// stop, restart, logs and plugin. Package service knows the service managers.
 package setup
 
 import (
@@ -5,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
@@ -166,4 +169,169 @@ func (t *theService) answered(ctx context.Context) (*control.Client, control.Sta
 		}
 		return nil, status, e
 	}
+}
+
+// verbs makes the commands.
+type verbs struct{ *show.App }
+
+// Commands returns the verbs of this package.
+func Commands(a *show.App) []*cobra.Command {
+	v := verbs{a}
+	return []*cobra.Command{
+		v.setupCommand(), v.serviceCommand(), v.pluginCommand(),
+	}
+}
+
+// serviceCommand returns the verbs about the service.
+func (a verbs) serviceCommand() *cobra.Command {
+	w := &which{}
+	cmd := show.Group("service", "Install, start, stop and remove the service, and show its log", "",
+		a.installCommand(w), a.startCommand(w), a.stopCommand(w), a.restartCommand(w), a.logsCommand(w),
+		a.uninstallCommand(w))
+	w.addTo(cmd)
+	return cmd
+}
+
+// OwnService returns the service of the user who runs this program. The service manager is not asked yet.
+func OwnService(a *show.App) (*service.Service, error) {
+	t, err := verbs{a}.service(which{})
+	if err != nil {
+		return nil, err
+	}
+	return t.Service, nil
+}
+
+func (a verbs) startCommand(w *which) *cobra.Command {
+	const short = "Start the installed service"
+	return a.controlCommand(w, "start", short, func(ctx context.Context, t *theService) error {
+		st, err := t.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if st.Installed {
+			err = t.foreign(ctx, st)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.Start(ctx); err != nil {
+			return err
+		}
+		return a.runs(ctx, t)
+	})
+}
+
+func (a verbs) stopCommand(w *which) *cobra.Command {
+	const short = "Stop the service until the next login, boot or start"
+	return a.controlCommand(w, "stop", short, func(ctx context.Context, t *theService) error {
+		if err := t.Stop(ctx); err != nil {
+			return err
+		}
+		return a.Print("stopped; nothing is lost: lines written from now on are read at the next start\n")
+	})
+}
+
+func (a verbs) restartCommand(w *which) *cobra.Command {
+	const short = "Stop the service and start it again"
+	return a.controlCommand(w, "restart", short, func(ctx context.Context, t *theService) error {
+		if err := t.Restart(ctx); err != nil {
+			return err
+		}
+		return a.runs(ctx, t)
+	})
+}
+
+func (a verbs) controlCommand(w *which, verb, short string,
+	do func(context.Context, *theService) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb,
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: show.Interruptible(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+			t, err := a.service(*w)
+			if err != nil {
+				return err
+			}
+			return do(ctx, t)
+		}),
+	}
+}
+
+// runs waits for the daemon's answer and says so.
+func (a verbs) runs(ctx context.Context, t *theService) error {
+	var status control.Status
+	_, status, err := t.answered(ctx)
+	if err != nil {
+		return err
+	}
+	return a.Print(fmt.Sprintf("running (pid %d)\n", status.PID))
+}
+
+func (a verbs) logsCommand(w *which) *cobra.Command {
+	var lines int
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the log of the service, or of ccship up",
+		Long: "Show the service's log: systemd's journal, or the file that `run --log-file` writes. Without a service, " +
+			"show what `ccship up` writes: the logs of the daemon and of the server.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if lines < 0 {
+				return control.Usage(fmt.Sprintf("-n %d is negative", lines), "-n takes the number of lines to show")
+			}
+			t, err := a.service(*w)
+			if err != nil {
+				return err
+			}
+			st, err := t.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if files := upLogs(t.config); !st.Installed && len(files) > 0 {
+				return a.show(cmd.Context(), service.TailCommand(lines, follow, files...))
+			}
+			if st.Manager == service.None {
+				return t.Start(cmd.Context()) // says why there is no service
+			}
+			argv, err := t.LogCommand(lines, follow)
+			if err != nil {
+				return err
+			}
+			return a.show(cmd.Context(), argv)
+		},
+	}
+	cmd.Flags().IntVarP(&lines, "lines", "n", 50, "how many of the last lines to show")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "print new lines as they are written, until Ctrl-C")
+	return cmd
+}
+
+// upLogs returns the logs that `ccship up` has written.
+func upLogs(c config.Config) (files []string) {
+	home := Home{Dir: show.UpDir(c)}
+	for _, name := range []string{daemonLog, serverLog} {
+		if path := home.File(name); show.Exists(path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// show runs a program on this one's terminal. Ctrl-C reaches both, and ends a program that follows the log.
+func (a verbs) show(ctx context.Context, argv []string) error {
+	ignored, stop := show.IgnoreInterrupts()
+	defer stop()
+	child := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, a.Stdout, a.Stderr
+	err := child.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil || ignored():
+		return nil
+	case errors.As(err, &exit):
+		return control.Failed(argv[0]+" could not show the log ("+exit.String()+")",
+			"`ccship doctor` says whether the service works")
+	}
+	return control.Failed(fmt.Sprintf("show log: %v", err),
+		"install "+argv[0]+", which shows the log on this system")
 }
