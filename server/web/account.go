@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -144,4 +145,245 @@ func formName(r *http.Request) (string, error) {
 		return "", page.BadRequestError("Choose another name: " + err.Error() + ".")
 	}
 	return name, nil
+}
+
+// rotateGrace is how long a rotated key's old value still works.
+const rotateGrace = 24 * time.Hour
+
+type keyRow struct {
+	server.Key
+	Who   string
+	Valid bool
+	Until time.Time // zero: for ever
+}
+
+// keys are those that the reader may change: one's own, or for owners all.
+func (p *accountPages) keys(r *http.Request, who server.Login) ([]server.Key, error) {
+	if who.User.Role == server.Owner {
+		return p.store.Keys(r.Context(), 0)
+	}
+	return p.store.Keys(r.Context(), who.User.ID)
+}
+
+func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
+	keys, err := p.keys(r, who)
+	var out []keyRow
+	for _, k := range keys {
+		out = append(out, keyRow{k, names[k.User.ID], k.Revoked.IsZero() || k.Revoked.After(p.now()), k.Revoked})
+	}
+	return out, err
+}
+
+func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	name, err := formName(r)
+	if err != nil {
+		return "", "", err
+	}
+	key, hash := auth.NewKey()
+	k := server.Key{User: who.User, Name: name, Hash: hash, Created: p.now(), By: who.Key}
+	if err := p.access.AddKey(r.Context(), k); err != nil {
+		return "", "", err
+	}
+	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
+}
+
+// ownKey finds the key that a form names.
+func (p *accountPages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
+	keys, err := p.keys(r, who)
+	if err != nil {
+		return server.Key{}, err
+	}
+	for _, k := range keys {
+		if k.Name == r.PostForm.Get("name") {
+			return k, nil
+		}
+	}
+	return server.Key{}, page.BadRequestError("No such key.")
+}
+
+func (p *accountPages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	k, err := p.ownKey(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	ended, err := p.store.RevokeKey(r.Context(), k.Name, p.now())
+	if err != nil {
+		return "", "", err
+	}
+	return "The key " + k.Name + " is revoked. With it ended: " + ended.String() + ".", "", nil
+}
+
+func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, secret string, err error) {
+	k, err := p.ownKey(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	key, hash := auth.NewKey()
+	next := server.Key{Name: k.Name, Hash: hash, Created: p.now(), By: who.Key}
+	if err := p.access.RotateKey(r.Context(), next, p.now().Add(rotateGrace)); err != nil {
+		return "", "", err
+	}
+	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. " +
+			"The old value works for 24 more hours.",
+		key, nil
+}
+
+// addLink makes a one-time link: for the reader, or when an owner asks, for another user.
+func (p *accountPages) addLink(r *http.Request, who server.Login) (notice, secret string, err error) {
+	user := who.User
+	if name := r.PostForm.Get("user"); name != "" && name != user.Name {
+		if who.User.Role != server.Owner {
+			return "", "", server.ErrNotFound
+		}
+		if user, err = p.store.FindUser(r.Context(), name); err != nil {
+			return "", "", err
+		}
+	}
+	ticket, err := p.access.NewTicket(r.Context(), user, who.Key, 0)
+	if errors.Is(err, auth.ErrUnauthorized) {
+		return "", "", page.BadRequestError("This user is disabled.")
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return fmt.Sprintf("The first person to open this link is logged in as %s. It works once, within %d minutes.",
+		user.Name, auth.DefaultTicket/time.Minute), p.site.Origin(r) + p.site.Base + "/login?ticket=" + ticket, nil
+}
+
+func (p *accountPages) addUser(r *http.Request, who server.Login) (notice, secret string, err error) {
+	name, err := formName(r)
+	if err != nil {
+		return "", "", err
+	}
+	role, err := formRole(r)
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := p.store.AddUser(r.Context(), name, role, p.by(who)); err != nil {
+		return "", "", err
+	}
+	return "The user " + name + " can log in with a one-time link created here.", "", nil
+}
+
+// by is with which key a login does something, now.
+func (p *accountPages) by(who server.Login) server.By { return server.By{Key: who.Key, At: p.now()} }
+
+func formRole(r *http.Request) (server.Role, error) {
+	role, err := server.ParseRole(r.PostForm.Get("role"))
+	if err != nil {
+		return "", page.BadRequestError("A role is owner, member or viewer.")
+	}
+	return role, nil
+}
+
+// otherUser is the user that an owner changes, never the owner itself: a server must keep its last owner.
+func (p *accountPages) otherUser(r *http.Request, who server.Login) (server.User, error) {
+	u, err := p.store.FindUser(r.Context(), r.PostForm.Get("user"))
+	if err != nil {
+		return u, err
+	}
+	if u.ID == who.User.ID {
+		return u, page.BadRequestError("You cannot do this to yourself; ask another owner.")
+	}
+	return u, nil
+}
+
+func (p *accountPages) setRole(r *http.Request, who server.Login) (notice, secret string, err error) {
+	u, err := p.otherUser(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	role, err := formRole(r)
+	if err != nil {
+		return "", "", err
+	}
+	return u.Name + " is now " + string(role) + ".", "", p.store.SetRole(r.Context(), u.ID, role, p.by(who))
+}
+
+func (p *accountPages) disableUser(r *http.Request, who server.Login) (notice, secret string, err error) {
+	u, err := p.otherUser(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	disable := r.PostForm.Get("enable") == ""
+	notice = u.Name + " is enabled."
+	if disable {
+		notice = u.Name + " is disabled: keys and logins are refused."
+	}
+	return notice, "", p.store.DisableUser(r.Context(), u.ID, disable, p.by(who))
+}
+
+type shareRow struct {
+	server.Share
+	OwnerName, WithName string
+	Mine                bool
+}
+
+// ownProjects lists a user's projects, each once although it may be on several machines.
+func ownProjects(groups []server.Group, user int64) []server.Group {
+	seen := map[string]bool{}
+	var out []server.Group
+	for _, g := range groups {
+		if g.Owner == user && !seen[g.ProjectHash] {
+			seen[g.ProjectHash] = true
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// formShare reads which project is shared with which user. Members share only their own.
+func (p *accountPages) formShare(r *http.Request, who server.Login) (server.Share, string, error) {
+	s := server.Share{Owner: who.User.ID, ProjectHash: r.PostForm.Get("project"), Created: p.now(),
+		By: who.Key}
+	if from := r.PostForm.Get("owner"); from != "" && from != who.User.Name {
+		u, err := p.store.FindUser(r.Context(), from)
+		if err != nil || who.User.Role != server.Owner {
+			return s, "", server.ErrNotFound
+		}
+		s.Owner = u.ID
+	}
+	with, err := p.store.FindUser(r.Context(), r.PostForm.Get("with"))
+	if errors.Is(err, server.ErrNotFound) {
+		return s, "", page.BadRequestError("No such user.")
+	}
+	if err != nil {
+		return s, "", err
+	}
+	if s.With = with.ID; s.With == s.Owner {
+		return s, "", page.BadRequestError("You cannot share a project with its owner.")
+	}
+	return s, with.Name, nil
+}
+
+func (p *accountPages) addShare(r *http.Request, who server.Login) (notice, secret string, err error) {
+	s, with, err := p.formShare(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	groups, err := p.store.Groups(r.Context(), server.Scope{User: s.Owner}, server.GroupQuery{})
+	if err != nil {
+		return "", "", err
+	}
+	for _, g := range ownProjects(groups.List, s.Owner) {
+		if g.ProjectHash == s.ProjectHash {
+			s.Project, s.Documents = g.Project, r.PostForm.Get("documents") != ""
+			what := g.Project + " is shared with " + with + ", "
+			if !s.Documents {
+				what += "without its linked documents."
+			} else {
+				what += "with its linked documents."
+			}
+			return what, "", p.access.AddShare(r.Context(), s)
+		}
+	}
+	return "", "", page.BadRequestError("No such project.")
+}
+
+func (p *accountPages) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {
+	s, with, err := p.formShare(r, who)
+	if err != nil {
+		return "", "", err
+	}
+	return "No longer shared with " + with + ".", "", p.store.RemoveShare(r.Context(), s)
 }

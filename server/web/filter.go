@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -154,4 +155,112 @@ func daysAgo(since string) string {
 		return page.Count(n, "day") + " ago"
 	}
 	return since
+}
+
+// saveView is POST /views with name, page and query: what a page shows, under a name. With remove the view of that name
+// is removed, and the page stays as it is.
+func (p *homePages) saveView(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	f := r.PostForm
+	v := server.SavedView{Name: f.Get("name"), Page: f.Get("page"), Query: f.Get("query"), Updated: p.now().UTC()}
+	err := v.Tidy()
+	switch {
+	case err != nil:
+	case f.Get("remove") != "":
+		err = p.store.RemoveView(r.Context(), who.User.ID, v.Name)
+		if errors.Is(err, server.ErrNotFound) {
+			err = nil // it is gone, as was asked
+		}
+	default:
+		err = p.store.SaveView(r.Context(), who.User.ID, v)
+	}
+	if bad, ok := errors.AsType[server.ViewError](err); ok {
+		return page.BadRequestError(bad.Error())
+	}
+	if err != nil {
+		return err
+	}
+	http.Redirect(w, r, p.site.Base+v.Path(), http.StatusSeeOther)
+	return nil
+}
+
+// saved is the views that the reader has saved, and what can be done with the current page: saved under a name, or, if
+// it shows a saved view, removed.
+type saved struct {
+	Views []page.Choice
+	Page  string // server.SessionsPage or server.SearchPage
+	Query string // of the page; "": it filters nothing, so it can't be saved
+	Name  string // of the saved view that the page shows
+}
+
+// readSaved reads a user's views for what a page of a site at base shows with a query.
+func readSaved(r *http.Request, st server.SavedViews, reader int64, base, of string) (s saved, err error) {
+	q := r.URL.Query()
+	list, err := st.SavedViews(r.Context(), reader)
+	if err != nil {
+		return s, err
+	}
+	this := server.SavedView{Name: "this", Page: of, Query: q.Encode()}
+	if s.Page = of; this.Tidy() == nil {
+		s.Query = this.Query
+	}
+	for _, v := range list {
+		on := v.Is(of, q)
+		if on {
+			s.Name = v.Name
+		}
+		s.Views = append(s.Views, page.Choice{Name: v.Name, On: on, URL: base + v.Path()})
+	}
+	return s, nil
+}
+
+// mark adds what the reader keeps about the sessions of a list.
+func (p *homePages) mark(ctx context.Context, reader int64, groups []group) error {
+	var streams []int64
+	for _, g := range groups {
+		for i := range g.Sessions {
+			streams = append(streams, g.Sessions[i].ID)
+		}
+	}
+	marks, err := p.store.Marks(ctx, reader, streams)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		for i := range g.Sessions {
+			s := &g.Sessions[i]
+			s.Mark = marks[s.ID]
+			s.Title = cmp.Or(s.Mark.Name, s.Title)
+		}
+	}
+	return nil
+}
+
+// setMark is POST /sessions/{id}/mark?machine&owner with star, name, tags and note: what the reader keeps about a
+// session. With only=star the rest stays.
+func (p *homePages) setMark(w http.ResponseWriter, r *http.Request, who server.Login) error {
+	f, s := r.PostForm, parseStream(r)
+	at, err := p.store.Resolve(r.Context(), server.ScopeOf(who.User), s.Ref())
+	if err != nil {
+		return err
+	}
+	m := server.Mark{Name: f.Get("name"), Note: f.Get("note"), Tags: strings.Split(f.Get("tags"), ",")}
+	if f.Get("only") == "star" {
+		old, err := p.store.Marks(r.Context(), who.User.ID, []int64{at.Stream})
+		if err != nil {
+			return err
+		}
+		m = old[at.Stream]
+	}
+	m.Stream, m.Star, m.Updated = at.Stream, f.Get("star") != "", p.now().UTC()
+	if bad, ok := errors.AsType[server.MarkError](m.Tidy()); ok {
+		return page.BadRequestError(bad.Error())
+	}
+	if err := p.store.SetMark(r.Context(), who.User.ID, m); err != nil {
+		return err
+	}
+	if s.Machine == nil && s.User == 0 {
+		s.Short = s.ID
+	}
+	http.Redirect(w, r, p.site.Base+s.Path(""), http.StatusSeeOther)
+	return nil
 }

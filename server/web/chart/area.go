@@ -1,3 +1,8 @@
+// Package chart draws charts as SVG for a page: stacked columns, bars, a heat map of the week, a year of days, and an
+// area with marks. Colours are classes (s0 to s7 for series, h0 to h4 for heat); the drawings have neither style nor
+// script. Each drawing has a title and a description, and each mark a title; the page adds a table.
+//
+// It takes numbers and labels, and knows nothing of sessions.
 package chart
 
 import (
@@ -6,6 +11,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -236,3 +242,68 @@ func (p *areaDrawing) pin(m Mark, x float64, at int) {
 
 // one formats a coordinate with one decimal: areas have many.
 func one(f float64) string { return num(math.Round(f*10) / 10) }
+
+// svg writes one drawing. Text is escaped here, nowhere else.
+type svg struct {
+	b strings.Builder
+}
+
+// open begins a drawing of w × h units. id must be unique in the page.
+func (s *svg) open(id, class string, w, h float64, title, desc string) {
+	fmt.Fprintf(&s.b, `<svg class="chart %s" role="img" viewBox="0 0 %s %s" aria-labelledby="%s-t %s-d">`, class,
+		num(w), num(h), id, id)
+	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
+}
+
+// group begins a drawing whose marks are links: a picture would hide them.
+func (s *svg) group(id string, w, h float64, title, desc string) {
+	fmt.Fprintf(&s.b, `<svg class="chart area-chart" role="group" viewBox="0 0 %s %s"`, num(w), num(h))
+	fmt.Fprintf(&s.b, ` aria-labelledby="%s-t" aria-describedby="%s-d">`, id, id)
+	fmt.Fprintf(&s.b, `<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(title), id, esc(desc))
+}
+
+func (s *svg) rect(class string, x, y, w, h float64, title string) {
+	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"`, class, num(x), num(y), num(w), num(h))
+	if class == "grid" || title == "" {
+		s.b.WriteString("/>")
+		return
+	}
+	fmt.Fprintf(&s.b, `><title>%s</title></rect>`, esc(title))
+}
+
+func (s *svg) cell(class string, x, y, size float64, title string) {
+	fmt.Fprintf(&s.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s" rx="2"><title>%s</title></rect>`,
+		class, num(x), num(y), num(size), num(size), esc(title))
+}
+
+func (s *svg) line(x1, y1, x2, y2 float64) {
+	fmt.Fprintf(&s.b, `<line class="grid" x1="%s" y1="%s" x2="%s" y2="%s"/>`, num(x1), num(y1), num(x2), num(y2))
+}
+
+// text writes words; anchor is start, middle or end.
+func (s *svg) text(x, y float64, anchor, words string) {
+	fmt.Fprintf(&s.b, `<text x="%s" y="%s" text-anchor="%s">%s</text>`, num(x), num(y), anchor, esc(words))
+}
+
+func (s *svg) close() template.HTML {
+	s.b.WriteString("</svg>")
+	return template.HTML(s.b.String()) //nolint:gosec // built above, text escaped
+}
+
+func esc(s string) string { return template.HTMLEscapeString(s) }
+
+func num(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
+
+// nice returns the smallest of 1, 2, 5 times a power of ten that is at least v; 1 for nothing.
+func nice(v float64) float64 {
+	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 1
+	}
+	p := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if m*p >= v*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
+}

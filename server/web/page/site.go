@@ -1,16 +1,25 @@
+// Package page is what all pages of the viewer share: the layout, templates, assets, error pages, and answers to
+// invalid requests. It does not know what a page shows or how its reader logged in.
 package page
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
+	"path"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
@@ -139,4 +148,154 @@ func Of(r *http.Request, who server.Login) *http.Request {
 func reader(r *http.Request) server.Login {
 	who, _ := r.Context().Value(readerKey{}).(server.Login)
 	return who
+}
+
+// file is an asset that browsers fetch.
+type file struct {
+	body    []byte
+	kind    string
+	version string // hash of its content, part of its address
+}
+
+// readFiles reads the style sheet, the script and the icon.
+func readFiles(assets fs.FS) (map[string]file, error) {
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml"}
+	list, err := fs.ReadDir(assets, "assets")
+	if err != nil {
+		return nil, fmt.Errorf("list assets: %w", err)
+	}
+	out := map[string]file{}
+	for _, e := range list {
+		kind := kinds[path.Ext(e.Name())]
+		if kind == "" {
+			continue
+		}
+		b, err := fs.ReadFile(assets, "assets/"+e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read asset: %w", err)
+		}
+		sum := sha256.Sum256(b)
+		out[e.Name()] = file{b, kind, base64.RawURLEncoding.EncodeToString(sum[:9])}
+	}
+	return out, nil
+}
+
+// Asset is GET /assets/{name}.
+func (s *Site) Asset(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.files[r.PathValue("name")]
+	if !ok {
+		s.Fail(w, r, http.StatusNotFound, "No such file.")
+		return
+	}
+	w.Header().Set("Content-Type", f.kind)
+	if r.URL.Query().Get("v") == f.version {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	_, _ = w.Write(f.body) // the browser may be gone
+}
+
+// Style returns the style sheet. The caller does not change it.
+func (s *Site) Style() []byte { return s.files["style.css"].body }
+
+// assetURL returns an asset's address, which changes with its content.
+func (s *Site) assetURL(name string) string {
+	return s.Base + "/assets/" + name + "?v=" + url.QueryEscape(s.files[name].version)
+}
+
+// policy restricts a page to its own files.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// Harden sets headers that keep a browser from doing more than showing the page.
+func (s *Site) Harden(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		h.Set("Cache-Control", "private, no-store")
+		next.ServeHTTP(Patient{w}, r)
+	})
+}
+
+const (
+	// piece is how much is written at once, and pieceTime how long a reader may take for it.
+	piece     = 256 << 10
+	pieceTime = 30 * time.Second
+)
+
+// Patient gives the reader of an answer time for each piece of it, not for the whole: one that stops reading loses the
+// connection.
+type Patient struct{ http.ResponseWriter }
+
+// Unwrap is for http.ResponseController.
+func (p Patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func (p Patient) Write(b []byte) (n int, err error) {
+	c := http.NewResponseController(p.ResponseWriter)
+	for err == nil && len(b) > 0 {
+		_ = c.SetWriteDeadline(time.Now().Add(pieceTime)) // not every writer has deadlines (tests)
+		var m int
+		m, err = p.ResponseWriter.Write(b[:min(len(b), piece)])
+		n, b = n+m, b[m:]
+	}
+	return n, err
+}
+
+// IsLoopback reports whether a host, with or without port, is a loopback name or address.
+func IsLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	}
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Counted is a writer that counts the bytes of answers which are in memory as a whole until their reader has taken
+// them.
+type Counted struct {
+	http.ResponseWriter
+	// Hold counts so many bytes until release is called; its error says that there is no space for them.
+	Hold func(bytes int64) (release func(), err error)
+}
+
+// Unwrap is for http.ResponseController.
+func (c Counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// small is the longest answer that is not counted, in bytes: about what the connection takes at once.
+const small = 64 << 10
+
+// Whole writes an answer that is in memory. One for which a Counted has no space is refused at once: one that waited
+// would be in memory, too.
+func Whole(w http.ResponseWriter, status int, body []byte) {
+	if c, ok := w.(Counted); ok && len(body) > small {
+		release, err := c.Hold(int64(len(body)))
+		if err != nil {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "The server holds as much as it may for readers who have not taken it yet. Reload in a moment.",
+				http.StatusServiceUnavailable)
+			return
+		}
+		defer release()
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the browser may be gone
+}
+
+// WriteImage answers with an image. Its own policy makes it harmless even when it is opened alone.
+func WriteImage(w http.ResponseWriter, kind string, image []byte) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cache-Control", "private, no-store")
+	h.Set("Content-Length", strconv.Itoa(len(image)))
+	Whole(w, http.StatusOK, image)
 }
