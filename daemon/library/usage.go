@@ -2,11 +2,15 @@ package library
 
 import (
 	"cmp"
+	"context"
+	"hash/maphash"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // Columns are what rows can be grouped by.
@@ -151,4 +155,174 @@ func (r *Row) settle() {
 		usd := math.Round(*r.Cost*1e6) / 1e6
 		r.Cost = &usd
 	}
+}
+
+// answers holds one entry for each answer: about a hundred bytes, whatever the transcripts' size.
+//
+// An answer is known by its message id and request id. Some gateways give neither request ids nor message ids of their
+// own: then the message id counts within its session. Where one copy is a sidechain's, the message id within the
+// session is enough: a side question repeats answers of the main conversation under request ids of its own.
+type answers struct {
+	seed maphash.Seed
+	list []answer
+	last map[uint64]int32 // 1 + number in list of the newest answer of a message
+}
+
+// answer is what counts of one answer.
+type answer struct {
+	message uint64 // hash of the message id
+	request uint32 // hash of the request id, or of the session
+	session uint32 // hash of the session's id
+	group   int32  // of sums; -1: outside the query's time
+	tokens  [6]uint32
+	side    bool  // of a sidechain
+	copied  bool  // out of another session's history
+	before  int32 // 1 + number in list of the message's answer before; 0: none
+}
+
+// usage returns the tokens and searches as they are in lines.
+func (a *answer) usage() transcript.Usage {
+	return transcript.Usage{
+		Input: int64(a.tokens[0]), Output: int64(a.tokens[1]), CacheRead: int64(a.tokens[2]),
+		CacheWrite5m: int64(a.tokens[3]), CacheWrite1h: int64(a.tokens[4]), WebSearches: int64(a.tokens[5]),
+	}
+}
+
+// newAnswer returns the answer that a sample is of. No model gives answers of more than four billion tokens.
+func (t *answers) newAnswer(s *transcript.UsageSample, session string) answer {
+	fit := func(n int64) uint32 { return uint32(min(n, math.MaxUint32)) }
+	hash := func(kind, text string) uint64 { return maphash.String(t.seed, kind+text) }
+	a := answer{
+		message: hash("", s.Key()), request: uint32(hash("request ", s.RequestID)),
+		session: uint32(hash("session ", session)), side: s.Sidechain,
+		tokens: [6]uint32{fit(s.Usage.Input), fit(s.Usage.Output), fit(s.Usage.CacheRead), fit(s.Usage.CacheWrite5m),
+			fit(s.Usage.CacheWrite1h), fit(s.Usage.WebSearches)},
+	}
+	if s.RequestID == "" {
+		a.request = a.session
+	}
+	return a
+}
+
+// supersedes says whether of two copies a counts instead of b, which was found first: the main conversation's before a
+// sidechain's, then the one with more output, then the one with more tokens, because earlier lines of an answer hold
+// placeholders, then the original.
+func (a *answer) supersedes(b *answer) bool {
+	if a.side != b.side {
+		return b.side
+	}
+	if a.tokens[1] != b.tokens[1] {
+		return a.tokens[1] > b.tokens[1]
+	}
+	if x, y := a.usage().Total(), b.usage().Total(); x != y {
+		return x > y
+	}
+	return b.copied && !a.copied
+}
+
+// add takes a copy of an answer. counts says that it counts, from now on instead of before, if that is not nil.
+func (t *answers) add(a answer) (counts bool, before *answer) {
+	found, exact := int32(0), false // the first that is the same answer
+	for n := t.last[a.message]; n > 0; n = t.list[n-1].before {
+		x := &t.list[n-1]
+		if x.request == a.request || !exact && x.session == a.session && (x.side || a.side) {
+			found, exact = n, x.request == a.request
+		}
+	}
+	if found == 0 {
+		a.before = t.last[a.message]
+		t.list = append(t.list, a)
+		t.last[a.message] = int32(len(t.list))
+		return true, nil
+	}
+	x := &t.list[found-1]
+	if !a.supersedes(x) {
+		return false, nil
+	}
+	old := *x
+	a.before = old.before
+	*x = a
+	return true, &old
+}
+
+// What is known of the numbers of an Item.
+const (
+	Complete = "complete"
+	Reading  = "reading" // the server has not read all lines yet; the numbers are those of the lines it has read
+	Unknown  = "unknown" // the session is only on disk, and too long to be read for a list; the numbers are 0
+)
+
+// countLimit is how long a transcript on disk may be for its messages and tokens to be counted in a list, in bytes.
+const countLimit = 4 << 20
+
+// moment is how many lines a server may be behind without a word: it reads them within a second.
+const moment = 1000
+
+// countsOf says whether a server has read a session's lines.
+func countsOf(s *remote.Session) string {
+	if behind := s.Lines - s.Summary.Lines; behind > moment || behind > 0 && s.Summary.Lines == 0 {
+		return Reading
+	}
+	return Complete
+}
+
+// counted is what a session on disk and its agents' transcripts add up to.
+type counted struct {
+	session.Summary // of the session alone
+	Lines           int64
+	Tokens          int64 // of each answer once
+	Cost            *float64
+}
+
+// count reads a session and its agents' transcripts.
+func (l *Library) count(ctx context.Context, file File, agents []string) (c counted, err error) {
+	answers := map[string]transcript.UsageSample{}
+	c.Summary, c.Lines, err = fold(ctx, file.Path, answers, false)
+	if err != nil {
+		return c, err
+	}
+	for _, path := range agents {
+		if _, _, err := fold(ctx, path, answers, true); err != nil {
+			return c, err
+		}
+	}
+	prices := l.Prices
+	if prices == nil {
+		prices = transcript.DefaultPrices()
+	}
+	var cost transcript.Cost
+	for _, a := range answers {
+		c.Tokens += a.Usage.Total()
+		cost = cost.Plus(prices.Cost(a.Model, a.Usage, a.Usage.Context() > transcript.LongContext))
+	}
+	if cost.Known() && cost.Priced > 0 {
+		c.Cost = &cost.USD
+	}
+	return c, nil
+}
+
+// fold reads a transcript, and adds its answers to those that are known by key.
+func fold(ctx context.Context, path string, answers map[string]transcript.UsageSample,
+	agent bool) (sum session.Summary, lines int64, err error) {
+	var s session.Fold
+	err = eachLine(ctx, path, func(line []byte, whole bool) error {
+		if !whole { // it is still being written
+			return nil
+		}
+		for _, r := range transcript.Records(line) {
+			for _, e := range s.Add(lines, r) {
+				if e.Kind != session.UsageEvent {
+					continue
+				}
+				u := *e.Usage
+				u.Sidechain = u.Sidechain || agent
+				if before, ok := answers[u.Key()]; !ok || u.Supersedes(before) {
+					answers[u.Key()] = u
+				}
+			}
+		}
+		lines++
+		return nil
+	})
+	return s.Summary(), lines, err
 }
