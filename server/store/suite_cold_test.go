@@ -158,7 +158,7 @@ func (s suite) cold(t *testing.T) {
 	kit.Try(st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)).Must(t)
 	kit.Must(t, st.Sweep(t.Context()))
 	kit.Equal(t, "objects are left", len(inFolder(t, dir)), 1)
-	for _, table := range []string{"cold_blocks", "cold_objects"} {
+	for _, table := range []string{"blocks WHERE object <> ''", "cold_objects"} {
 		kit.Equal(t, table+" has rows", s.query(t, st, `SELECT count(*) FROM `+table), 1)
 	}
 }

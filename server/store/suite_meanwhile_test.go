@@ -223,9 +223,9 @@ func (s suite) oneFails(t *testing.T) {
 	seal(t, st, endOfTime)
 	failing = "note object"
 	kit.Err(t, "moved", errStep)(st.Cool(t.Context(), endOfTime))
-	kit.Equal(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 2)
+	kit.Equal(t, "streams that are moved", s.query(t, st, `SELECT count(DISTINCT stream) FROM blocks WHERE object <> ''`), 2)
 	cool(t, st)
-	kit.Equal(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM cold_blocks`), 3)
+	kit.Equal(t, "streams that are moved in the end", s.query(t, st, `SELECT count(DISTINCT stream) FROM blocks WHERE object <> ''`), 3)
 }
 
 // manyFail: what fails for all streams is tried for each, and told of some.

@@ -170,7 +170,7 @@ func (s suite) retireSteps(t *testing.T) {
 		kit.Equal(t, "the audit finds", audited(t, st), nil)
 	}
 	kit.Check(t, stop >= 8, "only %d steps", stop)
-	kit.Equal(t, "pieces of files are left", s.query(t, st, `SELECT (SELECT count(*) FROM blob_chunks) + (SELECT count(*) FROM cold_chunks)`), 0)
+	kit.Equal(t, "pieces of files are left", s.query(t, st, `SELECT count(*) FROM blob_chunks`), 0)
 	kit.Equal(t, "lines are left", len(linesOf(t, st, "s", 0)), 1)
 }
 

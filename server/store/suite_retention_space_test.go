@@ -111,7 +111,7 @@ func (s suite) retireColdBlocks(t *testing.T) {
 	cool(t, st)
 	put(t, st, generationOf("s", 1, 250, server.Writer{}, now...))
 	cool(t, st)
-	n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM cold_blocks GROUP BY object) c`)
+	n := s.query(t, st, `SELECT max(n) FROM (SELECT count(*) AS n FROM blocks WHERE object <> '' GROUP BY object) c`)
 	kit.Require(t, n >= 5, "an object has only %d blocks", n)
 	before, _ := proofs(t, st, "s")
 	for i, what := range []string{server.RetireGenerations, server.RetireSessions} {

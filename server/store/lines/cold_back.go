@@ -16,7 +16,7 @@ func (t *Tier) Return(ctx context.Context, since, until time.Time,
 	for after := (object{}); ; {
 		page, err := sqlstore.List(ctx, t.db, `SELECT `+objectColumns+` FROM cold_objects o
 JOIN streams s ON s.owner = o.owner AND s.id = o.stream
-WHERE o.state IN (1, 3) AND s.last_received >= ? AND s.last_received < ? AND (o.owner, o.stream, o.id) > (?, ?, ?)
+WHERE `+inUse+` AND s.last_received >= ? AND s.last_received < ? AND (o.owner, o.stream, o.id) > (?, ?, ?)
 ORDER BY o.owner, o.stream, o.id LIMIT ?`,
 			[]any{since.UnixMicro(), until.UnixMicro(), after.owner, after.stream, after.id, pagePending}, scanObject)
 		if err != nil {
@@ -39,57 +39,56 @@ ORDER BY o.owner, o.stream, o.id LIMIT ?`,
 	}
 }
 
-// returnObject puts what is used of an object back into the blocks, in one transaction, after which the object is
+// returnObject puts what is used of an object back where it came from, in one transaction, after which the object is
 // removed.
 func (t *Tier) returnObject(ctx context.Context, o object) error {
 	data, err := t.fetch(ctx, o)
 	if errors.Is(err, sqlstore.ErrSwept) {
 		return nil // returned by another
 	}
+	if err == nil && len(data) == 0 {
+		err = errObjectDamaged
+	}
 	if err != nil {
 		return err
 	}
 	return t.db.Write(ctx, func(d sqlstore.Dialect) error {
-		_, err := o.lockStream(ctx, d)
-		if err == nil {
-			err = thaw(ctx, d, o, data)
+		thaw := o.thawBlocks
+		if o.stream == 0 {
+			thaw = o.thawChunk
 		}
-		if err == nil {
-			err = t.lines.step("return object")
+		if err := thaw(ctx, d, data); err != nil {
+			return fmt.Errorf("bring back what was cold: %w", err)
 		}
-		if err != nil {
+		if err := t.lines.step("return object"); err != nil {
 			return err
 		}
-		_, err = d.Exec(ctx, `UPDATE streams SET cooled = -1 WHERE owner = ? AND id = ?`, o.owner, o.stream)
-		return err
+		return doom(ctx, d, o)
 	})
 }
 
-// thaw puts an object's bytes back into the blocks that use them.
-func thaw(ctx context.Context, d sqlstore.Dialect, o object, data []byte) error {
-	all, err := sqlstore.List(ctx, d, `SELECT epoch, generation, first, place, size FROM cold_blocks
-WHERE owner = ? AND stream = ? AND object = ?`, []any{o.owner, o.stream, o.id},
-		func(row sqlstore.Scanner) (x part, err error) {
-			x.at.Owner, x.at.Stream = o.owner, o.stream
-			return x, row.Scan(&x.at.Epoch, &x.at.Generation, &x.first, &x.place, &x.size)
-		})
+// thawBlocks puts an object's bytes back into the blocks that use them.
+func (o object) thawBlocks(ctx context.Context, d sqlstore.Dialect, data []byte) error {
+	if there, err := o.lockStream(ctx, d); err != nil || !there {
+		return err
+	}
+	// coalesce says which type the bytes have.
+	_, err := d.Exec(ctx, `UPDATE blocks SET
+  data = substr(coalesce(?, data), CAST(place + 1 AS integer), CAST(size AS integer)), object = '', place = 0, size = 0
+WHERE owner = ? AND stream = ? AND object = ?`, data, o.owner, o.stream, o.id)
 	if err != nil {
-		return fmt.Errorf("look for cold blocks: %w", err)
+		return err
 	}
-	for _, x := range all {
-		if x.place+x.size > int64(len(data)) {
-			return errObjectDamaged
-		}
-		_, err := d.Exec(ctx, `UPDATE blocks SET data = ?`+ofPlace+` AND first = ?`,
-			append([]any{data[x.place : x.place+x.size]}, x.at.args(x.first)...)...)
-		if err != nil {
-			return fmt.Errorf("bring block back: %w", err)
-		}
+	_, err = d.Exec(ctx, `UPDATE streams SET cooled = -1 WHERE owner = ? AND id = ?`, o.owner, o.stream)
+	return err
+}
+
+// thawChunk puts an object's bytes back into the file that uses them. It counts as new, so that it stays a while.
+func (o object) thawChunk(ctx context.Context, d sqlstore.Dialect, data []byte) error {
+	_, err := d.Exec(ctx, `UPDATE blobs SET touched = ? WHERE owner = ? AND id = ?`, now(), o.owner, o.blob)
+	if err == nil {
+		_, err = d.Exec(ctx, `UPDATE blob_chunks SET data = ?, object = '' WHERE owner = ? AND blob = ? AND object = ?`,
+			data, o.owner, o.blob, o.id)
 	}
-	_, err = d.Exec(ctx, `DELETE FROM cold_blocks WHERE owner = ? AND stream = ? AND object = ?`,
-		o.owner, o.stream, o.id)
-	if err != nil {
-		return fmt.Errorf("bring block back: %w", err)
-	}
-	return doom(ctx, d, o)
+	return err
 }

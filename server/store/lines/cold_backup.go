@@ -45,7 +45,7 @@ func (t *Tier) Hold(ctx context.Context) (release func() error, err error) {
 
 // ColdInUse lists the objects that a database uses at the moment that d sees.
 func ColdInUse(ctx context.Context, d sqlstore.Dialect) (listCold, error) {
-	out, err := sqlstore.List(ctx, d, `SELECT `+objectColumns+` FROM cold_objects o WHERE o.state IN (1, 3)
+	out, err := sqlstore.List(ctx, d, `SELECT `+objectColumns+` FROM cold_objects o WHERE `+inUse+`
 ORDER BY o.owner, o.stream, o.blob, o.id`, nil, scanObject)
 	return out, sqlstore.Wrap(err, "list cold objects")
 }
@@ -114,7 +114,7 @@ func RestoreCold(ctx context.Context, d sqlstore.Dialect, place string, from *ta
 		return err
 	}
 	_, err = d.Exec(ctx, `UPDATE cold SET id = ?, place = ?`, t.id, t.place)
-	for _, query := range []string{`DELETE FROM cold_objects WHERE state IN (0, 2)`, `DELETE FROM leases`} {
+	for _, query := range []string{`DELETE FROM cold_objects AS o WHERE NOT ` + inUse, `DELETE FROM leases`} {
 		if err == nil {
 			_, err = d.Exec(ctx, query) // they are of the location of before
 		}

@@ -90,7 +90,8 @@ func (m *mover) named(ctx context.Context, owner, id int64) error {
 	}
 	_, err = m.listed(ctx, `SELECT DISTINCT b.owner, b.id, b.sha256 FROM blob_refs r
 JOIN blobs b ON b.owner = ? AND b.sha256 = r.sha256 WHERE r.owner = ? AND r.stream = ? AND b.stored > 0
-  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id) ORDER BY b.id`, owner, owner, id)
+  AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id AND c.object = '')
+ORDER BY b.id`, owner, owner, id)
 	return sqlstore.Wrap(err, "move files")
 }
 
@@ -215,7 +216,7 @@ func (m *mover) gather(ctx context.Context, at Place, after int64) (parts []part
 	for len(data) < objectSize {
 		n := 0
 		err := m.db.Query(ctx, `SELECT first, sha256, data FROM blocks`+ofPlace+`
-AND first > ? AND raw_bytes > 0 AND length(data) > 0 ORDER BY first LIMIT ?`, at.args(after, few),
+AND first > ? AND raw_bytes > 0 AND object = '' ORDER BY first LIMIT ?`, at.args(after, few),
 			func(row sqlstore.Scanner) error {
 				if len(data) >= objectSize {
 					return errEnough
@@ -251,16 +252,12 @@ func dropBlocks(ctx context.Context, d sqlstore.Dialect, o object, parts []part)
 		return cmp.Or(err, errColdMoved)
 	}
 	for _, p := range parts {
-		n, err := d.Exec(ctx, `UPDATE blocks SET data = ?`+ofPlace+` AND first = ? AND sha256 = ? AND length(data) = ?`,
-			append([]any{[]byte{}}, p.at.args(p.first, p.sha256, p.size)...)...)
+		n, err := d.Exec(ctx, `UPDATE blocks SET data = ?, object = ?, place = ?, size = ?`+ofPlace+
+			` AND first = ? AND sha256 = ? AND object = ''`,
+			append([]any{[]byte{}, o.id, p.place, p.size}, p.at.args(p.first, p.sha256)...)...)
 		if err == nil && n != 1 {
 			err = errColdMoved
 		}
-		if err != nil {
-			return err
-		}
-		_, err = d.Exec(ctx, `INSERT INTO cold_blocks (owner, stream, epoch, generation, first, object, place, size)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, p.at.args(p.first, o.id, p.place, p.size)...)
 		if err != nil {
 			return err
 		}

@@ -37,12 +37,18 @@ func (t *Tier) Retry(ctx context.Context, fn func() error) error {
 	return fmt.Errorf("%w: too much of it is needed at once", server.ErrCold)
 }
 
-func (t *Tier) bring(ctx context.Context, o object) error {
-	if o.stream == 0 {
-		return t.thawFile(ctx, o.owner, o.blob)
+// bring brings an object into memory; of a file, all of it into the database.
+func (t *Tier) bring(ctx context.Context, o object) (err error) {
+	if o.stream != 0 {
+		_, err = t.fetch(ctx, o)
+		return err
 	}
-	_, err := t.fetch(ctx, o)
-	return err
+	for err == nil && o.id != "" {
+		if err = t.returnObject(ctx, o); err == nil {
+			o, err = coldChunk(ctx, t.db, o.owner, o.blob)
+		}
+	}
+	return sqlstore.Wrap(err, "bring file back")
 }
 
 // fetch returns the bytes of an object; none if they are lost, or are not those that were written.
@@ -82,14 +88,30 @@ func (o object) proves(data []byte) bool {
 
 // missing says why an object is not there. nil: it is lost.
 func (t *Tier) missing(ctx context.Context, o object) error {
-	in, err := sqlstore.Number(ctx, t.db, `SELECT 1 FROM cold_objects`+ofObject+` AND state IN (1, 3)`, o.key()...)
+	in, err := t.uses(ctx, o)
 	if err != nil {
-		return fmt.Errorf("look for object: %w", err)
+		return err
 	}
-	if in == 0 {
+	if !in {
 		return fmt.Errorf("%w: %w", server.ErrCold, sqlstore.ErrSwept)
 	}
 	return t.prove(ctx)
+}
+
+// uses reports whether something uses an object.
+func (t *Tier) uses(ctx context.Context, o object) (bool, error) {
+	in, err := sqlstore.Number(ctx, t.db, `SELECT 1 FROM cold_objects o`+ofObject+` AND `+inUse, o.key()...)
+	return in > 0, sqlstore.Wrap(err, "look for object")
+}
+
+// lookAgain calls look, and again if what it found was moved meanwhile.
+func lookAgain(look func() error) (err error) {
+	for range 3 {
+		if err = look(); !errors.Is(err, sqlstore.ErrSwept) {
+			break
+		}
+	}
+	return err
 }
 
 // prove returns nil if the location is that of this database.
@@ -102,21 +124,8 @@ func (t *Tier) prove(ctx context.Context) error {
 	return err
 }
 
-// Release has the data of a block removed that uses it no more. It does not read it: what else the object has comes
-// back into the database when Sweep removes it.
-func (t *Tier) Release(ctx context.Context, d sqlstore.Dialect, at Place, first int64) error {
-	o := object{owner: at.Owner, stream: at.Stream}
-	err := d.Query(ctx, `DELETE FROM cold_blocks`+ofPlace+` AND first = ? RETURNING object`, at.args(first),
-		func(row sqlstore.Scanner) error { return row.Scan(&o.id) })
-	if err == nil {
-		_, err = d.Exec(ctx, `UPDATE cold_objects SET state = CASE WHEN EXISTS (SELECT 1 FROM cold_blocks
-  WHERE owner = ? AND stream = ? AND object = ?) THEN 3 ELSE 2 END, at = ?`+ofObject,
-			o.with(o.owner, o.stream, o.id, now())...)
-	}
-	return sqlstore.Wrap(err, "release block")
-}
-
-// doom notes, in the transaction that stops using it, that an object is to be removed.
+// doom notes, in the transaction that stops using all of an object or a part, that it is to be removed. Sweep brings the
+// rest back before.
 func doom(ctx context.Context, d sqlstore.Dialect, o object) error {
 	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ?`+ofObject, o.with(now())...)
 	return sqlstore.Wrap(err, "note object to be removed")

@@ -21,19 +21,15 @@ func (t *Tier) Sweep(ctx context.Context) error {
 	t.sweeping.Lock()
 	defer t.sweeping.Unlock()
 	seen, wait := map[string]int64{}, sweepWait
-	err := t.pending(ctx, holed, math.MaxInt64, func(page []object, _ int64) error {
-		for _, o := range page {
-			err := t.returnObject(ctx, o)
-			if err != nil && !errors.Is(err, errObjectDamaged) { // verify names the lines of what is damaged
-				return err
-			}
+	err := t.pending(ctx, doomed, math.MaxInt64, func(page []object) error {
+		page, err := t.empty(ctx, page)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = t.pending(ctx, unused, math.MaxInt64, func(page []object, now int64) error {
+		_, now, err := t.db.Snapshots(ctx)
+		if err != nil {
+			return err
+		}
 		oldest, err := t.oldest(ctx, now, &wait)
 		for _, o := range page {
 			if err != nil {
@@ -56,12 +52,30 @@ func (t *Tier) Sweep(ctx context.Context) error {
 	}
 	t.doomed = seen
 	return t.pending(ctx, writing, sqlstore.Micros(time.Now().Add(-abandoned)),
-		func(page []object, _ int64) (err error) {
+		func(page []object) (err error) {
 			for _, o := range page {
 				err = cmp.Or(err, t.remove(ctx, o))
 			}
 			return err
 		})
+}
+
+// empty brings back what is still used of objects, and returns them without those of which it cannot: verify names the
+// lines of what is damaged.
+func (t *Tier) empty(ctx context.Context, page []object) (out []object, err error) {
+	for _, o := range page {
+		in, err := t.uses(ctx, o)
+		if err == nil && in {
+			err = t.returnObject(ctx, o)
+		}
+		switch {
+		case err == nil:
+			out = append(out, o)
+		case !errors.Is(err, errObjectDamaged):
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // sweepWait is how long a sweep waits for snapshots to be closed: most are open for milliseconds.
@@ -83,9 +97,9 @@ func (t *Tier) oldest(ctx context.Context, now int64, wait *time.Duration) (olde
 	}
 }
 
-// pending calls each with objects that are in a state since before a time, a page at a time, and with the next
-// snapshot's number after it was read. None is while a backup reads them.
-func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object, now int64) error) error {
+// pending calls each with objects that are in a state since before a time, a page at a time. None is while a backup
+// reads them.
+func (t *Tier) pending(ctx context.Context, state, before int64, each func(page []object) error) error {
 	after := []any{state, before, 0, int64(math.MinInt64), ""}
 	for {
 		page, err := sqlstore.List(ctx, t.db, `SELECT `+objectColumns+` FROM cold_objects o
@@ -99,11 +113,7 @@ AND NOT EXISTS (SELECT 1 FROM leases WHERE name LIKE ? AND until BETWEEN ? AND ?
 		if len(page) == 0 {
 			return nil
 		}
-		_, mark, err := t.db.Snapshots(ctx)
-		if err == nil {
-			err = each(page, mark)
-		}
-		if err != nil || len(page) < pagePending {
+		if err := each(page); err != nil || len(page) < pagePending {
 			return err
 		}
 		last := page[len(page)-1]
@@ -151,15 +161,4 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	}
 	err = t.db.Change(ctx, `DELETE FROM cold_objects`+ofObject+` AND state = 2`, o.key()...)
 	return sqlstore.Wrap(err, "remove note of object")
-}
-
-// Remove has everything of a stream removed once the transaction is durable.
-func (t *Tier) Remove(ctx context.Context, d sqlstore.Dialect, owner, stream int64) error {
-	// What is being written stays noted until its writer finds the stream gone.
-	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state IN (1, 3)`,
-		now(), owner, stream)
-	if err == nil {
-		_, err = d.Exec(ctx, `DELETE FROM cold_blocks WHERE owner = ? AND stream = ?`, owner, stream)
-	}
-	return sqlstore.Wrap(err, "remove cold blocks")
 }

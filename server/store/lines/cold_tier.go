@@ -38,9 +38,12 @@ const (
 const (
 	writing = 0 // nothing uses it yet
 	used    = 1
-	unused  = 2 // nothing uses it any more
-	holed   = 3 // a part of it is used: that has to come back before it is removed
+	doomed  = 2 // to be removed. Before, what is still used of it has to come back
 )
+
+// inUse selects objects o that something uses. Of files that are all that are used.
+const inUse = `(o.state = 1 OR o.state = 2 AND EXISTS (SELECT 1 FROM blocks b
+  WHERE b.owner = o.owner AND b.stream = o.stream AND b.object = o.id))`
 
 // Tier implements server.Cooler, and reads what it moved. Safe for concurrent use.
 type Tier struct {

@@ -44,5 +44,8 @@ func (x *Lines) releaseLines(ctx context.Context, d sqlstore.Dialect, owner, str
 	if err != nil {
 		return 0, fmt.Errorf("count lines: %w", err)
 	}
-	return n, x.cold.Remove(ctx, d, owner, stream)
+	// What is being written stays noted until its writer finds the stream gone.
+	_, err = d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state = 1`, now(),
+		owner, stream)
+	return n, sqlstore.Wrap(err, "remove what is cold")
 }

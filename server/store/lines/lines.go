@@ -47,8 +47,7 @@ func overlapping(columns string, at Place, from, to int64) (string, []any) {
 		append(at.args(to, from), at.args(from)...)
 }
 
-// storedBlock is a block as the database has it. It is read in the statement that says where its data is, and is as old
-// as that: what changes blocks reads each right before.
+// storedBlock is a block as the database has it. What changes blocks reads each right before.
 type storedBlock struct {
 	Block
 	away        object // that has the data which the database lacks; id is "" if it is lost
@@ -58,13 +57,12 @@ type storedBlock struct {
 // blocks are up to limit blocks with lines of a span. fetch brings the data of those that want it.
 func (x *Lines) blocks(ctx context.Context, d sqlstore.Dialect, at Place, span [2]int64,
 	limit int) ([]storedBlock, error) {
-	inner, args := overlapping(`first, last, lines, raw_bytes, sha256, header, data`, at, span[0], span[1])
+	inner, args := overlapping(`first, last, lines, raw_bytes, sha256, header, data, object, place, size`, at, span[0],
+		span[1])
 	out, err := sqlstore.List(ctx, d, `SELECT b.first, b.last, b.lines, b.raw_bytes, b.sha256, b.header, b.data,
-  coalesce(o.id, ''), coalesce(o.size, 0), o.sha256, coalesce(c.place, 0), coalesce(c.size, 0)
-FROM (`+inner+` LIMIT ?) b
-LEFT JOIN cold_blocks c ON c.owner = ? AND c.stream = ? AND c.epoch = ? AND c.generation = ? AND c.first = b.first
-LEFT JOIN cold_objects o ON o.owner = c.owner AND o.stream = c.stream AND o.blob = 0 AND o.id = c.object
-ORDER BY b.first`, append(append(args, limit), at.args()...),
+  coalesce(o.id, ''), coalesce(o.size, 0), o.sha256, b.place, b.size
+FROM (`+inner+` LIMIT ?) b LEFT JOIN cold_objects o ON o.owner = ? AND o.stream = ? AND o.blob = 0 AND o.id = b.object
+ORDER BY b.first`, append(args, limit, at.Owner, at.Stream),
 		func(row sqlstore.Scanner) (b storedBlock, err error) {
 			a := &b.away
 			a.owner, a.stream = at.Owner, at.Stream

@@ -2,7 +2,6 @@ package lines
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ccship/ccship/server"
@@ -61,19 +60,17 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 // blocks returns blocks with their data. One that was moved after it was found is looked for again; only in a snapshot,
 // which goes on seeing it, that is in vain.
 func (r *reading) blocks(ctx context.Context, span [2]int64, limit int) (page []storedBlock, err error) {
-	for range 3 {
+	err = lookAgain(func() error {
 		if page, err = r.x.blocks(ctx, r.d, r.at, span, limit); err != nil {
-			return nil, err
+			return err
 		}
 		for i := range page {
-			if err == nil {
-				err = r.x.fetch(ctx, &page[i], r.wait)
+			if err := r.x.fetch(ctx, &page[i], r.wait); err != nil {
+				return err
 			}
 		}
-		if !errors.Is(err, sqlstore.ErrSwept) {
-			break
-		}
-	}
+		return nil
+	})
 	return page, err
 }
 

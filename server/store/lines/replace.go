@@ -53,7 +53,7 @@ func (x *Lines) remove(ctx context.Context, d sqlstore.Dialect, at Place, b *sto
 	if b.away.id == "" {
 		return nil
 	}
-	return x.cold.Release(ctx, d, at, b.First)
+	return doom(ctx, d, b.away)
 }
 
 // pack stores lines as one block.

@@ -19,7 +19,7 @@ func (p *Policy) filesOf(ctx context.Context, u *unit, action string) ([]file, e
 WHERE x.owner = ? AND ` + own + ` AND b.stored > 0 AND `
 	args := []any{u.owner, u.owner}
 	if action == server.ActionCold {
-		query += `EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id)`
+		query += `EXISTS (SELECT 1 FROM blob_chunks c WHERE c.owner = b.owner AND c.blob = b.id AND c.object = '')`
 	} else {
 		query += `b.retired = 0
   AND NOT EXISTS (SELECT 1 FROM blob_refs o JOIN streams s ON s.owner = o.owner AND s.id = o.stream

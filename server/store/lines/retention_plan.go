@@ -300,7 +300,7 @@ func (p *Policy) movable(ctx context.Context, s *stream, pieces []piece) (out []
 		err := p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint),
   CAST(coalesce(sum(raw_bytes), 0) AS bigint)
 FROM blocks WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first < ? AND last >= ?
-  AND raw_bytes > 0 AND length(data) > 0`,
+  AND raw_bytes > 0 AND object = ''`,
 			[]any{s.owner, s.id, x.epoch, x.span.Generation, x.span.To, x.span.From},
 			func(row sqlstore.Scanner) error { return row.Scan(&x.lines, &x.bytes) })
 		if err != nil {

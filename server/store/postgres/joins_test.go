@@ -21,7 +21,7 @@ var reference = strings.Fields(`users keys grants shares logins tickets store_id
 // spread are the tables that Go code names in SQL, and that are spread by owner.
 const spread = `streams|epochs|generations|lines|superseded|blocks|folds|facts|drops|moments|edits|commits|answers|usage_sums|project_sums|` +
 	`gram_segments|gram_pages|gram_purges|masked_lines|maskings|artifact_epochs|checkpoints|documents|document_versions|` +
-	`blobs|blob_chunks|blob_refs|link_requests|marks|share_links|saved_views|cold_objects|cold_blocks|cold_chunks|retired|retention_log|forgotten|ledgers|replaced_writers|repositories`
+	`blobs|blob_chunks|blob_refs|link_requests|marks|share_links|saved_views|cold_objects|retired|retention_log|forgotten|ledgers|replaced_writers|repositories`
 
 // unknown stands for what a program puts into a statement when it runs.
 const unknown = " … "
@@ -38,7 +38,7 @@ var everybody = []string{
 	"DELETE FROM share_links WHERE until < ?",
 	"SELECT 1 FROM cold_objects LIMIT 1",
 	"SELECT (SELECT count(*) FROM (SELECT 1 FROM retired LIMIT 1)",
-	"DELETE FROM cold_objects WHERE state IN (0, 2)",
+	"DELETE FROM cold_objects AS o WHERE NOT ",
 	"SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint),",
 	"SELECT count(*), coalesce(min(received), 0) FROM lines",
 	"SELECT EXISTS (SELECT 1 FROM usage_sums s WHERE s.total = 0)",

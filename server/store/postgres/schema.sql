@@ -152,7 +152,8 @@ CREATE TABLE blocks (
   last bigint NOT NULL,      -- line, of the block too
   lines bigint NOT NULL,
   raw_bytes bigint NOT NULL, -- without newlines
-  sha256 bytea NOT NULL,     -- of everything else in the block
+  sha256 bytea NOT NULL,     -- of all of the block but of what comes next: which object has data, and where in it
+  object text NOT NULL DEFAULT '', place bigint NOT NULL DEFAULT 0, size bigint NOT NULL DEFAULT 0,
   header bytea NOT NULL, data bytea NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, first)
 );
 -- They are compressed already.
@@ -455,8 +456,9 @@ CREATE TABLE blobs (
 CREATE INDEX blobs_unfinished ON blobs (owner, touched) WHERE stored = 0;
 
 CREATE TABLE blob_chunks (
-  owner bigint NOT NULL, blob bigint NOT NULL, place bigint NOT NULL, data bytea NOT NULL,
-  PRIMARY KEY (owner, blob, place)
+  owner bigint NOT NULL, blob bigint NOT NULL, place bigint NOT NULL,
+  object text NOT NULL DEFAULT '', -- that has data
+  data bytea NOT NULL, PRIMARY KEY (owner, blob, place)
 );
 
 -- Files of sessions.
@@ -540,19 +542,6 @@ CREATE TABLE cold_objects (
   sha256 bytea NOT NULL, state bigint NOT NULL, at bigint NOT NULL, PRIMARY KEY (owner, stream, blob, id)
 );
 CREATE INDEX cold_objects_pending ON cold_objects (owner, at) WHERE state <> 1;
-
--- Where the data of a block is that has none.
-CREATE TABLE cold_blocks (
-  owner bigint NOT NULL, stream bigint NOT NULL, epoch bigint NOT NULL, generation bigint NOT NULL,
-  first bigint NOT NULL, object text NOT NULL, place bigint NOT NULL, size bigint NOT NULL,
-  PRIMARY KEY (owner, stream, epoch, generation, first)
-);
-
--- Where a piece of a file is that blob_chunks has not.
-CREATE TABLE cold_chunks (
-  owner bigint NOT NULL, blob bigint NOT NULL, place bigint NOT NULL, object text NOT NULL,
-  PRIMARY KEY (owner, blob, place)
-);
 
 -- Who does something that one process does at a time.
 CREATE TABLE leases (

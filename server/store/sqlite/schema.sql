@@ -143,7 +143,8 @@ CREATE TABLE blocks (
   last INTEGER NOT NULL,      -- line, of the block too
   lines INTEGER NOT NULL,
   raw_bytes INTEGER NOT NULL, -- without newlines
-  sha256 BLOB NOT NULL,       -- of everything else in the block
+  sha256 BLOB NOT NULL,       -- of all of the block but of what comes next: which object has data, and where in it
+  object TEXT NOT NULL DEFAULT '', place INTEGER NOT NULL DEFAULT 0, size INTEGER NOT NULL DEFAULT 0,
   header BLOB NOT NULL, data BLOB NOT NULL, UNIQUE (owner, stream, epoch, generation, first)
 );
 
@@ -461,7 +462,8 @@ CREATE INDEX blobs_unfinished ON blobs (owner, touched) WHERE stored = 0;
 
 CREATE TABLE blob_chunks (
   owner INTEGER NOT NULL, blob INTEGER NOT NULL,
-  place INTEGER NOT NULL, -- offset of its first byte
+  place INTEGER NOT NULL,         -- offset of its first byte
+  object TEXT NOT NULL DEFAULT '', -- that has data
   data BLOB NOT NULL, PRIMARY KEY (owner, blob, place)
 );
 
@@ -531,25 +533,10 @@ INSERT INTO cold (one, id, place) VALUES (1, lower(hex(randomblob(16))), '');
 CREATE TABLE cold_objects (
   owner INTEGER NOT NULL, stream INTEGER NOT NULL, blob INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,
   sha256 BLOB NOT NULL,
-  state INTEGER NOT NULL, -- 0 being written, 1 in use, 2 to be removed
+  state INTEGER NOT NULL, -- 0 being written, 1 in use, 2 to be removed, once what is used of it is back
   at INTEGER NOT NULL, PRIMARY KEY (owner, stream, blob, id)
 ) WITHOUT ROWID;
 CREATE INDEX cold_objects_pending ON cold_objects (owner, at) WHERE state <> 1;
-
--- Where the data of a block is that has none.
-CREATE TABLE cold_blocks (
-  owner INTEGER NOT NULL, stream INTEGER NOT NULL, epoch INTEGER NOT NULL, generation INTEGER NOT NULL,
-  first INTEGER NOT NULL, object TEXT NOT NULL,
-  place INTEGER NOT NULL, -- offset
-  size INTEGER NOT NULL, PRIMARY KEY (owner, stream, epoch, generation, first)
-) WITHOUT ROWID;
-
--- Where a piece of a file is that blob_chunks has not.
-CREATE TABLE cold_chunks (
-  owner INTEGER NOT NULL, blob INTEGER NOT NULL,
-  place INTEGER NOT NULL, -- offset in the file
-  object TEXT NOT NULL, PRIMARY KEY (owner, blob, place)
-) WITHOUT ROWID;
 
 -- Who does something that one process does at a time.
 CREATE TABLE leases (

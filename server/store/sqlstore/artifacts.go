@@ -17,9 +17,9 @@ type Artifacts struct {
 	cold ColdFiles
 }
 
-// ColdFiles has pieces of files that the database does not have.
+// ColdFiles reads files, wherever their pieces are.
 type ColdFiles interface {
-	// Chunk returns the piece of a complete file that begins at a position; nil if there is none, or it is lost.
+	// Chunk returns the piece of a file that begins at a position; nil if there is none, or it is lost.
 	Chunk(ctx context.Context, owner, blob, place int64) ([]byte, error)
 }
 

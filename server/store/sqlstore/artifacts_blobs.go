@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -336,39 +335,24 @@ func (p *Artifacts) open(ctx context.Context, owner int64, sum string) (size int
 
 // content reads the bytes of an upload.
 func (p *Artifacts) content(ctx context.Context, x upload) io.Reader {
-	return &blobReader{ctx: ctx, l: p.db, cold: p.cold, upload: x}
+	return &blobReader{ctx: ctx, cold: p.cold, upload: x}
 }
 
 // blobReader reads a file a chunk at a time, so that a slow reader holds no connection. Stored bytes do not change; if
 // they are gone because the file was forgotten, that is an error.
 type blobReader struct {
 	ctx  context.Context // of the reader, valid while it reads
-	l    Dialect
 	cold ColdFiles
 	upload
 	at   int64
 	rest []byte
 }
 
-// chunk reads the next chunk, wherever it is. It may be moved between two looks.
-func (r *blobReader) chunk() (err error) {
-	for range 3 {
-		err = r.l.Query(r.ctx, `SELECT data FROM blob_chunks WHERE owner = ? AND blob = ? AND place = ?`,
-			[]any{r.owner, r.id, r.at}, func(row Scanner) error { return row.Scan(&r.rest) })
-		if err == nil && len(r.rest) == 0 {
-			r.rest, err = r.cold.Chunk(r.ctx, r.owner, r.id, r.at)
-		}
-		if len(r.rest) > 0 || err != nil && !errors.Is(err, ErrSwept) {
-			break
-		}
-	}
-	return err
-}
-
 // Read implements io.Reader.
 func (r *blobReader) Read(b []byte) (int, error) {
 	if len(r.rest) == 0 && r.at < r.size {
-		if err := r.chunk(); err != nil {
+		var err error
+		if r.rest, err = r.cold.Chunk(r.ctx, r.owner, r.id, r.at); err != nil {
 			return 0, fmt.Errorf("read file: %w", err)
 		}
 		if len(r.rest) == 0 || int64(len(r.rest)) > r.size-r.at {

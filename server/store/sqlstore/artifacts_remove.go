@@ -165,11 +165,7 @@ func RemoveContent(ctx context.Context, l Dialect, owner, blob int64) error {
 	if _, err := l.Exec(ctx, `DELETE FROM blob_chunks WHERE owner = ? AND blob = ?`, owner, blob); err != nil {
 		return err
 	}
-	n, err := l.Exec(ctx, `DELETE FROM cold_chunks WHERE owner = ? AND blob = ?`, owner, blob)
-	if err != nil || n == 0 {
-		return err
-	}
-	_, err = l.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ?
+	_, err := l.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ?
 WHERE owner = ? AND stream = 0 AND blob = ? AND state = 1`,
 		Micros(time.Now()), owner, blob)
 	return err
