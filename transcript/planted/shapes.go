@@ -271,4 +271,13 @@ bearer of the app: ‹AAAAAAAAAAAAAAAAAAAAA«a70»›
 ‹K001«a27»›
 ‹sk-litellm-«a22»›
 untrusted comment: minisign encrypted secret key⏎‹RWRTY0Iy«a204»›
+honeycomb_key=‹«h32»›
+algolia: "‹«l32»›"
+circleci_key = ‹«h40»›
+kagi_key: ‹«a11».«a43»›
+STS credentials ‹STS.Nz«a30»›
+‹rnd_«a28»›
+sc_«l12».«l4».‹acc-«l16».«a44»›
+‹prf_«a32»›
+‹xai-«a40»_«a40»›
 `
