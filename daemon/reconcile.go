@@ -17,13 +17,13 @@ var errRenamed = errors.New("this machine has a new name")
 // ownName is this machine's name for the reconciler.
 type ownName struct {
 	stateDir string
-	former   string
+	former   []string
 	changed  chan struct{}
 	once     sync.Once
 }
 
-// Former returns the name before the last change; "" when it never changed.
-func (n *ownName) Former() string { return n.former }
+// Former returns the names before, the last one first.
+func (n *ownName) Former() []string { return n.former }
 
 // Change gives this machine a new name and restarts the daemon's parts.
 func (n *ownName) Change() error {
@@ -44,8 +44,8 @@ func (n *ownName) await(ctx context.Context) error {
 	}
 }
 
-// wireReconciler makes the reconciler. former is this machine's name before the last change.
-func (d *Daemon) wireReconciler(former string) {
+// wireReconciler makes the reconciler. former are the names that this machine had before, the last one first.
+func (d *Daemon) wireReconciler(former []string) {
 	d.name = &ownName{stateDir: d.cfg.StateDir, former: former, changed: make(chan struct{})}
 	d.reconciler = proof.NewReconciler(proof.ReconcilerDeps{
 		State: d.db, Files: d.tailer, Servers: delivery.Steps{Servers: d.servers}, Rules: rulesInForce{d}, Masking: d.masking,

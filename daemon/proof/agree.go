@@ -58,35 +58,32 @@ func (a *agreement) front(epoch string, g protocol.ViewDigest, own string) {
 	}
 }
 
-// copyFormer asks the server to copy what it has under this machine's former name.
+// copyFormer asks the server to copy what it has under a former name of this machine, the last one that it knows.
 func (c *comparison) copyFormer(ctx context.Context, t *tail.Tracked, f *state.Routing) (*agreement, error) {
 	at := &agreement{prefix: &tail.Prefix{}}
-	former := c.Machine.Former()
-	if former == "" || former == c.Origin.Machine {
-		return at, nil
+	for _, former := range c.Machine.Former() {
+		ref := remote.Ref{Session: f.Stream.SessionID, User: remote.Me, Machine: &former}
+		has, err := c.reader.Digest(ctx, ref)
+		if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		g := has.Generations[len(has.Generations)-1]
+		if err := c.measure(ctx, t, f, at, view{ref: ref, digest: g}); err != nil || at.lines == 0 {
+			return at, err
+		}
+		err = c.reader.Copy(ctx, f.Stream.SessionID, protocol.CopyRequest{
+			From: former, To: c.Origin.Machine, Host: c.Origin.Host, Epoch: c.Origin.Epoch, Lines: at.lines,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("copy to this machine's new name: %w", err)
+		}
+		c.copied++
+		at.total, at.epochInFront, at.generation = at.lines, c.Origin.Epoch, 0
+		break
 	}
-	ref := remote.Ref{Session: f.Stream.SessionID, User: remote.Me, Machine: &former}
-	has, err := c.reader.Digest(ctx, ref)
-	if remote.Is(err, control.CodeNoSession) || err == nil && len(has.Generations) == 0 {
-		return at, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	g := has.Generations[len(has.Generations)-1]
-	at.total = g.EndLine
-	if err := c.measure(ctx, t, f, at, view{ref: ref, digest: g}); err != nil || at.lines == 0 {
-		at.total = 0
-		return at, err
-	}
-	err = c.reader.Copy(ctx, f.Stream.SessionID, protocol.CopyRequest{
-		From: former, To: c.Origin.Machine, Host: c.Origin.Host, Epoch: c.Origin.Epoch, Lines: at.lines,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("copy to this machine's new name: %w", err)
-	}
-	c.copied++
-	at.total, at.epochInFront, at.generation = at.lines, c.Origin.Epoch, 0
 	return at, nil
 }
 

@@ -16,7 +16,7 @@ const (
 	whyUnknown  = "not remembered here any more"
 	whyMasked   = "the server holds some of its secrets masked"
 	whyOversize = "a line longer than the cap is stored as a digest"
-	whyFormer   = "sent under the former name of this machine"
+	whyFormer   = "sent under a former name of this machine"
 	whyReplaced = "lines in it differ from the disk; a later generation replaced them"
 )
 

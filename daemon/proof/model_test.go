@@ -315,3 +315,17 @@ func (h *history) readable(at reconcilePlace) map[string]bool {
 	}
 	return found
 }
+
+// tellApart lets a machine and its copy write until one of them takes a name of its own, and returns that one.
+func (h *history) tellApart(a, b *modelMachine) *modelMachine {
+	was := a.identity().Name
+	for began := time.Now(); time.Since(began) < reconcilePatience; {
+		for _, m := range []*modelMachine{b, a} {
+			if h.send(m, "a", 1); m.identity().Name != was {
+				return m
+			}
+		}
+	}
+	h.fail("both have one name")
+	return nil
+}

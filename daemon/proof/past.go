@@ -103,22 +103,23 @@ func (h *historyCheck) run(ctx context.Context, has protocol.Digest) error {
 	return nil
 }
 
-// underFormer returns what the server has of a generation under the former name of this machine: what had ended before
-// it took another name, and was not copied then.
+// underFormer returns the most that the server has of a generation under a former name of this machine: what had ended
+// before it took another name, and was not copied then.
 func (h *historyCheck) underFormer(ctx context.Context, generation uint32) (found protocol.ViewDigest, err error) {
-	if h.v.Former == "" {
-		return found, nil
+	var refs []remote.Ref
+	for _, name := range h.v.Former {
+		refs = append(refs, remote.Ref{Session: h.ref.Session, User: h.ref.User, Machine: &name})
 	}
-	ref := h.ref
-	ref.Machine = &h.v.Former
-	has, err := h.reader.Digests(ctx, []remote.Ref{ref}, true)
-	if err != nil || has[0] == nil {
+	digests, err := h.reader.Digests(ctx, refs, true)
+	if err != nil {
 		return found, err
 	}
-	for _, e := range has[0].Epochs {
-		for _, g := range e.Generations {
-			if g.Generation == int64(generation) && g.EndLine > found.EndLine {
-				found = g
+	for _, d := range digests {
+		for _, e := range cmp.Or(d, new(protocol.Digest)).Epochs {
+			for _, g := range e.Generations {
+				if g.Generation == int64(generation) && g.EndLine > found.EndLine {
+					found = g
+				}
 			}
 		}
 	}

@@ -48,8 +48,8 @@ type reconcileRules interface {
 
 // machine has the name of this machine.
 type machine interface {
-	// Former is the name before the last change; "" when it never changed.
-	Former() string
+	// Former are the names before, the last one first.
+	Former() []string
 	// Change gives this machine a new name and restarts the daemon's parts.
 	Change() error
 }

@@ -13,8 +13,8 @@ import (
 // names is a machine whose changes of name are counted.
 type names struct{ changes int }
 
-func (n *names) Former() string { return "" }
-func (n *names) Change() error  { n.changes++; return nil }
+func (n *names) Former() []string { return nil }
+func (n *names) Change() error    { n.changes++; return nil }
 
 // TestOwnName: the first time that another daemon took over this one takes over again; the second time within an hour
 // both are alive, and this one changes its name. A comparison that is repeated is not a second time.

@@ -29,7 +29,7 @@ type Deps struct {
 	Attachments Attachments
 	Masking     Masking
 	Origin      outbox.Origin // names this machine and its state at the servers
-	Former      string        // this machine's name before the last change; "" when it never changed
+	Former      []string      // the names that this machine had before
 	LineCap     int64         // bytes; a longer line was delivered as a digest
 }
 

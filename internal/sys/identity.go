@@ -9,14 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // Identity is how servers know this user on this machine.
 type Identity struct {
-	Name   string `json:"name"`
-	Host   string `json:"host"`             // shown to people
-	Former string `json:"former,omitempty"` // the name before the last change; "" when it never changed
+	Name   string   `json:"name"`
+	Host   string   `json:"host"`             // shown to people
+	Former []string `json:"former,omitempty"` // the names before, the last one first
 }
 
 // identityFile holds the identity of a machine that took a name of its own.
@@ -41,7 +42,7 @@ func LoadIdentity(stateDir string) (Identity, error) {
 }
 
 // ChangeIdentity gives this machine a new name, because another one uses the name it has: a clone, or a second daemon
-// with a state of its own. It keeps the former one and numbers the host, as in "laptop (2)".
+// with a state of its own. It keeps the former ones and numbers the host, as in "laptop (2)".
 func ChangeIdentity(stateDir string) error {
 	was, err := LoadIdentity(stateDir)
 	if err != nil {
@@ -49,7 +50,7 @@ func ChangeIdentity(stateDir string) error {
 	}
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
-	next := Identity{Name: hex.EncodeToString(random), Host: numbered(was.Host), Former: was.Name}
+	next := Identity{Name: hex.EncodeToString(random), Host: numbered(was.Host), Former: slices.Insert(was.Former, 0, was.Name)}
 	text, err := json.Marshal(next)
 	if err == nil {
 		err = WriteFile(filepath.Join(stateDir, identityFile), append(text, '\n'))
