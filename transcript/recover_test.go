@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,6 +73,29 @@ func TestRecover(t *testing.T) {
 			kit.Equal(t, fmt.Sprintf("Recover(%.80q) = %q, want %q", tt.line, got, tt.want),
 				string(bytes.Join(got, []byte("\n"))), strings.Join(tt.want, "\n"))
 		})
+	}
+}
+
+// TestUnread: a line without a record is named by what it is, so that nothing whole passes for damage.
+func TestUnread(t *testing.T) {
+	const text = `{"type":"user","message":{"content":"ਅ and Ċ"},"cwd":"/a"}`
+	for _, file := range []string{"\xff\xfe" + wide(text+"\r\n", binary.LittleEndian), "\xfe\xff" + wide(text+"\n", binary.BigEndian)} {
+		for i, line := range strings.Split(strings.TrimSuffix(file, "\n"), "\n") {
+			kit.Check(t, len(Records([]byte(line))) == 0, "piece %d has a record: %q", i, line)
+			kit.Equal(t, fmt.Sprintf("piece %d of UTF-16: %q", i, line), Unread([]byte(line)), UnreadUTF16)
+		}
+	}
+	for _, indent := range []string{"", " ", "\t"} {
+		var b bytes.Buffer
+		kit.Must(t, json.Indent(&b, []byte(`[{"type":"a","b":[1,-2.5e3,null,"c,d: {"],"e":{},"f\"g":true},{"b":[[],["x"]]}]`), "", indent))
+		for line := range strings.Lines(b.String()) {
+			if len(Records([]byte(line))) == 0 {
+				kit.Equal(t, "piece "+line, Unread([]byte(line)), UnreadPiece)
+			}
+		}
+	}
+	for _, line := range []string{`{"type":"a","b":"to`, `rn","c":1}`, "no record", strings.Repeat("\x00", 500), "\xff\xfe", `"a": tr`} {
+		kit.Equal(t, fmt.Sprintf("%.40q", line), Unread([]byte(line)), UnreadDamaged)
 	}
 }
 

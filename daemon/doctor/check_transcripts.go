@@ -212,37 +212,52 @@ const (
 	knownLine  = 1 << 20
 )
 
-// checkRecords counts what transcripts have beyond what this version knows. Such records are delivered all the same.
-func checkRecords(ctx context.Context, x *exam) []Finding {
+// checkRecords counts what transcripts have beyond what this version knows, and names those with lines that it cannot
+// read. They are delivered all the same.
+func checkRecords(ctx context.Context, x *exam) (found []Finding) {
 	unknown := map[string]int{}
+	var notRead []string
 	left := int64(knownBytes)
 	for _, path := range newestTranscripts(x.roots()) {
 		if left <= 0 || ctx.Err() != nil {
 			break
 		}
-		left -= countUnknown(path, left, unknown)
+		read, unread := countUnknown(path, left, unknown)
+		if left -= read; len(unread) > 0 {
+			notRead = append(notRead, path+" ("+strings.Join(unread, ", ")+")")
+		}
 	}
 	read := amount.Size(knownBytes - max(left, 0))
+	if len(notRead) > 0 {
+		found = append(found, Finding{Level: Note,
+			Text: amount.Counted(int64(len(notRead)), "transcript has", "transcripts have") +
+				" lines that are delivered as they are, and not read: " + some(notRead, mostNamed),
+			Fix: "write a copy in UTF-8 with a record a line, for example by `iconv` and `jq -c .`"})
+	}
 	switch {
-	case left == knownBytes:
-		return nil
+	case left == knownBytes, len(unknown) == 0 && len(found) > 0:
+		return found
 	case len(unknown) == 0:
 		return fine("every kind of record in the newest " + read + " of transcripts is known")
 	}
 	order := slices.SortedFunc(maps.Keys(unknown), func(a, b string) int {
 		return cmp.Or(cmp.Compare(unknown[b], unknown[a]), strings.Compare(a, b))
 	})
-	var named []string
-	for _, name := range order[:min(len(order), 2*mostNamed)] {
-		named = append(named, fmt.Sprintf("%s (%d)", name, unknown[name]))
+	for i, name := range order {
+		order[i] = fmt.Sprintf("%s (%d)", name, unknown[name])
 	}
-	if more := len(order) - len(named); more > 0 {
-		named = append(named, fmt.Sprintf("and %d more", more))
-	}
-	return []Finding{{Level: Note,
-		Text:   "the newest " + read + " of transcripts have what this version does not know: " + strings.Join(named, ", "),
+	return append(found, Finding{Level: Note,
+		Text:   "the newest " + read + " of transcripts have what this version does not know: " + some(order, 2*mostNamed),
 		Detail: "it is delivered and stored as it is; titles, turns and search may not understand it",
-		Fix:    "a newer ccship may know it"}}
+		Fix:    "a newer ccship may know it"})
+}
+
+// some names the first of a list.
+func some(list []string, most int) string {
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, ", ")
 }
 
 // newestTranscripts returns the transcripts below folders, the newest first.
@@ -270,13 +285,15 @@ func newestTranscripts(roots []string) []string {
 	return paths
 }
 
-// countUnknown counts in up to most bytes of a transcript, and returns how many it has read.
-func countUnknown(path string, most int64, unknown map[string]int) (read int64) {
+// countUnknown counts in up to most bytes of a transcript, and returns how many it has read, and what its lines without
+// a record are.
+func countUnknown(path string, most int64, unknown map[string]int) (read int64, unread []string) {
 	f, err := sys.OpenRegular(path)
 	if err != nil {
-		return 0
+		return 0, nil
 	}
 	defer f.Close()
+	without := map[string]int64{} // lines, by what they are
 	lines := bufio.NewReaderSize(f, knownLine)
 	long := false // the line was longer than the buffer, and goes on
 	for read < most {
@@ -286,14 +303,23 @@ func countUnknown(path string, most int64, unknown map[string]int) (read int64) 
 			long = true
 			continue
 		}
-		if !long && transcript.Scan(line).Shape == transcript.Object {
+		text := bytes.TrimSuffix(line, []byte{'\n'})
+		shape := transcript.Scan(text).Shape
+		switch {
+		case long:
+		case shape == transcript.Object:
 			for _, name := range transcript.Unknown(line) {
 				unknown[name]++
 			}
+		case shape == transcript.Malformed && err == nil && len(transcript.Records(text)) == 0:
+			without[transcript.Unread(text)]++
 		}
 		if long = false; err != nil {
 			break
 		}
 	}
-	return read
+	for _, what := range slices.Sorted(maps.Keys(without)) {
+		unread = append(unread, amount.Counted(without[what], "line", "lines")+": "+what)
+	}
+	return read, unread
 }

@@ -50,7 +50,9 @@ func ChangeIdentity(stateDir string) error {
 	}
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // never fails
-	next := Identity{Name: hex.EncodeToString(random), Host: numbered(was.Host), Former: slices.Insert(was.Former, 0, was.Name)}
+	next := Identity{
+		Name: hex.EncodeToString(random), Host: numbered(was.Host), Former: slices.Insert(was.Former, 0, was.Name),
+	}
 	text, err := json.Marshal(next)
 	if err == nil {
 		err = WriteFile(filepath.Join(stateDir, identityFile), append(text, '\n'))

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/web"
+	"github.com/ccship/ccship/transcript"
 )
 
 // items are the entries of a page: the words of each by its anchor.
@@ -253,9 +254,10 @@ func TestGap(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	s := loggedIn(t)
 	s.put(t, head("damaged"), `not <b>json`, "", `{"type":"user","message":{"role":"user","content":"cut o{"type":"user","uuid":"b","message":{"role":"user","content":"glued"}}`,
-		`{"type":"user","message":{"role":"user","content":"one"}}{"type":"user","message":{"role":"user","content":"two"}}`)
+		`{"type":"user","message":{"role":"user","content":"one"}}{"type":"user","message":{"role":"user","content":"two"}}`, `  "type": "user",`)
 	got := items(t, s.get(t, sessionPath("damaged", "")))
-	kit.Check(t, strings.Contains(got["L0"], "not <b>json") && strings.Contains(got["L2"], "glued") &&
+	kit.Check(t, strings.Contains(got["L0"], "not <b>json") && strings.Contains(got["L0"], transcript.UnreadDamaged) &&
+		strings.Contains(got["L4"], transcript.UnreadPiece) && strings.Contains(got["L2"], "glued") &&
 		strings.Contains(got["L3"], "one") && strings.Contains(got["L3-2"], "two"), "%q", got)
 }
 

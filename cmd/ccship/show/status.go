@@ -243,7 +243,7 @@ func (v View) files(f control.Files) string {
 		}
 	}
 	if f.Malformed > 0 {
-		text += "; " + amount.Counted(f.Malformed, "line is", "lines are") + " not JSON, sent unchanged"
+		text += "; " + amount.Counted(f.Malformed, "line is", "lines are") + " not JSON, sent unchanged (`ccship doctor`)"
 	}
 	return text
 }

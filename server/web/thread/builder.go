@@ -206,7 +206,7 @@ func (b *Builder) turnedBack(line int64) {
 
 // unread shows a line that holds no record.
 func (b *Builder) unread(l StoredLine) {
-	title := "damaged line"
+	title := ""
 	switch {
 	case l.Kind == server.Oversize:
 		title = "line too long to send; only its length and hash are stored"
@@ -217,6 +217,8 @@ func (b *Builder) unread(l StoredLine) {
 		if b.mode != Everything {
 			return
 		}
+	default:
+		title = transcript.Unread(l.Raw)
 	}
 	it := Item{Line: l.Index, Kind: "other", Tags: []string{title, page.Size(int64(l.Length))}}
 	if len(l.Raw) > 0 {
