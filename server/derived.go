@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -59,7 +60,7 @@ type Summary struct {
 }
 
 // Name returns what people read as the session's name. It is never an id.
-func (s Summary) Name() string { return cmp.Or(s.Title, "Untitled session") }
+func (s Summary) Name() string { return cmp.Or(s.Title, transcript.Untitled) }
 
 // Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session
 // is always a moment behind.

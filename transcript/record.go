@@ -72,6 +72,7 @@ type TitleKind uint8
 
 const (
 	NoTitle      TitleKind = iota
+	OtherTitle             // what another than the person says first, where no prompt says something
 	PromptTitle            // the first prompt that says something, instead of a title
 	PlanTitle              // the heading of a plan
 	SummaryTitle           // summary, written by old versions

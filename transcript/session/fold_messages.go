@@ -77,7 +77,20 @@ func (s *Fold) message(line int64, r *transcript.Record, said transcript.Speech,
 	e := s.event(MessageEvent, line, r)
 	e.Speaker, e.From, e.Queued = said.Speaker, said.From, queued
 	e.SessionID, e.Text = cmp.Or(r.SessionID, s.sum.SessionID), transcript.Cut(said.Text, MaxText)
+	s.otherTitle(line, r, said.Label(), said.Text)
 	s.agentEnded(line, r, raw)
+}
+
+// otherTitle gives a session that no prompt names the first words that another says, after the name of who says them or
+// what they answer: "Scheduled task: look at the deploy", "/init: This is a shop".
+func (s *Fold) otherTitle(line int64, r *transcript.Record, name, text string) {
+	if s.titles[transcript.PromptTitle] != "" || s.titles[transcript.OtherTitle] != "" {
+		return
+	}
+	text = cmp.Or(transcript.PromptHeading(text, maxPrompt), strings.TrimSpace(text))
+	if text != "" {
+		s.title(line, r, transcript.OtherTitle, name+": "+text)
+	}
 }
 
 // promptHash identifies a prompt by the beginning of its text. Records of one prompt differ in the space around it.
@@ -208,7 +221,9 @@ func (s *Fold) assistant(line int64, r *transcript.Record) {
 			}
 			e := s.event(AnswerEvent, line, r)
 			e.Text, e.MessageID, e.Synthetic = transcript.CutEscaped(p.Text, MaxText), m.ID, m.Synthetic()
-			hasText = true
+			if hasText = true; s.sum.FirstPrompt != "" && !m.Synthetic() {
+				s.otherTitle(line, r, s.sum.FirstPrompt, e.Text)
+			}
 		case transcript.ToolUseBlock:
 			s.toolStart(line, r, p)
 		case transcript.ToolResultBlock:

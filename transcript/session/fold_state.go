@@ -3,7 +3,7 @@ package session
 import "github.com/ccship/ccship/transcript"
 
 // foldVersion must change when the layout or the meaning of the state changes: all states are then derived again.
-const foldVersion = 14
+const foldVersion = 15
 
 // FoldVersion is the version of a Fold's encoded state. States of another version cannot be decoded.
 const FoldVersion = foldVersion

@@ -271,7 +271,8 @@ func TestToolLimits(t *testing.T) {
 	kit.Check(t, string(input) == want && json.Valid(input), "input is %s", input)
 }
 
-// TestTitles: a session is called what a user named it, else as its plan, else as its first prompt that says something.
+// TestTitles: a session is called what a user named it, else as its plan, else as its first prompt that says something,
+// else what another said first, with the name of who it was.
 func TestTitles(t *testing.T) {
 	prompt := func(text string) string {
 		return `{"type":"user","uuid":"` + text[:2] + `","message":{"role":"user","content":` + strconv.Quote(text) + `}}`
@@ -279,18 +280,28 @@ func TestTitles(t *testing.T) {
 	const (
 		command = `{"type":"user","message":{"role":"user","content":"<command-message>init</command-message>\n<command-name>/init</command-name>"}}`
 		planned = `{"type":"assistant","message":{"id":"m1","role":"assistant","model":"m","content":[{"type":"tool_use","id":"t1","name":"ExitPlanMode","input":{"plan":"# Count in cents\n\n1. Cart"}}]}}`
+		answer  = `{"type":"assistant","uuid":"a1","message":{"id":"m2","role":"assistant","model":"m","content":[{"type":"text","text":"# The shop\n\nIt sells."}]}}`
+		timed   = `{"type":"user","uuid":"t1","isMeta":true,"turnOrigin":"scheduled","message":{"role":"user","content":"look at **the** deploy\nand say"}}`
+		called  = `{"type":"user","uuid":"t2","message":{"role":"user","content":"<scheduled-task name=\"nightly\">/deploy</scheduled-task>"}}`
+		ended   = `{"type":"user","uuid":"t3","origin":{"kind":"task-notification"},"message":{"role":"user","content":"<task-notification><task-id>b7</task-id><status>completed</status><summary>Tests ended</summary></task-notification>"}}`
 		named   = `{"type":"ai-title","aiTitle":"Cents in the cart","sessionId":"s"}`
 	)
 	for name, x := range map[string]struct {
 		lines []string
 		want  string
 	}{
-		"a command alone":          {[]string{command}, ""},
-		"a command, then a prompt": {[]string{command, prompt("fix **the** cart")}, "fix the cart"},
-		"a picture, then a prompt": {[]string{prompt("[Image #1]"), prompt("why red?")}, "why red?"},
-		"a plan":                   {[]string{prompt("fix the cart"), planned}, "Count in cents"},
-		"an accepted plan":         {[]string{prompt("Implement the following plan:\n\n# In cents\n\nAll.")}, "In cents"},
-		"a title of Claude":        {[]string{prompt("fix the cart"), planned, named}, "Cents in the cart"},
+		"a command alone":           {[]string{command}, ""},
+		"a command, then a prompt":  {[]string{command, prompt("fix **the** cart")}, "fix the cart"},
+		"a command and its answer":  {[]string{command, answer}, "/init: The shop"},
+		"a picture and its answer":  {[]string{prompt("[Image #1]"), answer}, "[Image #1]: The shop"},
+		"a schedule":                {[]string{timed, answer}, "Scheduled task: look at the deploy and say"},
+		"a schedule with a name":    {[]string{called, answer, timed}, "Scheduled task nightly: /deploy"},
+		"a background task":         {[]string{ended, answer}, "Background task: Tests ended"},
+		"a schedule, then a prompt": {[]string{timed, answer, prompt("fix the cart")}, "fix the cart"},
+		"a picture, then a prompt":  {[]string{prompt("[Image #1]"), prompt("why red?")}, "why red?"},
+		"a plan":                    {[]string{prompt("fix the cart"), planned}, "Count in cents"},
+		"an accepted plan":          {[]string{prompt("Implement the following plan:\n\n# In cents\n\nAll.")}, "In cents"},
+		"a title of Claude":         {[]string{prompt("fix the cart"), planned, named}, "Cents in the cart"},
 	} {
 		var f Fold
 		for i, line := range x.lines {

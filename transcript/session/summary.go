@@ -45,7 +45,7 @@ type Summary struct {
 // Summary returns what the records added so far mean together. The caller owns it.
 func (s *Fold) Summary() Summary {
 	sum := s.sum
-	if sum.Title, sum.TitleKind = s.titled(); sum.Title == "" && sum.Labels.AgentName != "" {
+	if sum.Title, sum.TitleKind = s.titled(); sum.TitleKind <= transcript.OtherTitle && sum.Labels.AgentName != "" {
 		sum.Title, sum.TitleKind = sum.Labels.AgentName, transcript.AITitle // of a teammate, whom no person prompts
 	}
 	sum.Model = s.model

@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -31,7 +30,7 @@ func find(ctx context.Context, server *remote.Client, query string) (page, error
 // foundRow returns a session with the best of its lines.
 func foundRow(server *remote.Client, x *remote.RankedSession) row {
 	r := rowOf(server, &x.Session)
-	r.Title = cmp.Or(x.Title, x.Prompt)
+	r.Title = x.Title
 	if x.Gone != nil { // only the prompt history names it
 		r.Session, r.Title, r.address = *x.Gone, "(gone: only prompts are left)", ""
 	}
