@@ -69,6 +69,9 @@ type Facets struct {
 	Months   []Count `json:"months"` // Value is 2026-11
 }
 
+// Untitled is the name of a session in which nothing was said.
+const Untitled = "Untitled session"
+
 // Count is a value that a query can be narrowed to, and how many of the found sessions have it.
 type Count struct {
 	Value string `json:"value"`

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/protocol"
-	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
@@ -60,7 +59,7 @@ type Summary struct {
 }
 
 // Name returns what people read as the session's name. It is never an id.
-func (s Summary) Name() string { return cmp.Or(s.Title, transcript.Untitled) }
+func (s Summary) Name() string { return cmp.Or(s.Title, protocol.Untitled) }
 
 // Behind reports whether so much of a session's lines is not derived yet that the numbers would mislead. A live session
 // is always a moment behind.

@@ -17,9 +17,6 @@ var (
 	loneCommand  = regexp.MustCompile(`^/[\w:.-]+$`)
 )
 
-// Untitled is the name of a session in which nothing was said.
-const Untitled = "Untitled session"
-
 // titleText is how much of a text is looked at for a title, in bytes.
 const titleText = 8 << 10
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/cmd/ccship/term"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/protocol"
 )
 
 // listLines returns the lines of the list: the number of a row, or -1 for a heading.
@@ -106,7 +106,7 @@ func (m *model) row(p *painter, r *row, selected bool, c columns) string {
 		sign = "› "
 	}
 	cells := func(text string, width int) string { return term.Pad(term.Cut(text, width), width) }
-	left := sign + cells(cmp.Or(term.Printable(r.Title), transcript.Untitled), c.title) + "  "
+	left := sign + cells(cmp.Or(term.Printable(r.Title), protocol.Untitled), c.title) + "  "
 	middle := cells(term.Printable(r.Project), c.project) + "  " + cells(m.machine(r), c.machine) + "  " +
 		cells(ago(m.source.now(), r.ChangedAt), c.when) + "  "
 	if selected && p.colours {

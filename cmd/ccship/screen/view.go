@@ -8,7 +8,7 @@ import (
 
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/internal/amount"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/protocol"
 )
 
 // headLines are the box and the line below it.
@@ -110,7 +110,7 @@ func fill(lines []string, height, width int) []string {
 func (m *model) title(width int) string {
 	text := ""
 	if r := m.selected(); r != nil {
-		text = " " + cmp.Or(term.Printable(r.Title), transcript.Untitled) + " "
+		text = " " + cmp.Or(term.Printable(r.Title), protocol.Untitled) + " "
 	}
 	text = term.Cut("──"+text, width)
 	return text + strings.Repeat("─", max(0, width-term.Width(text)))

@@ -10,7 +10,6 @@ import (
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/protocol"
-	"github.com/ccship/ccship/transcript"
 )
 
 // Found returns what a search found: sessions, the best first, with the best of their lines.
@@ -50,7 +49,7 @@ func (v View) foundSession(b *strings.Builder, x *remote.RankedSession, id strin
 	if x.Gone != nil {
 		title = "only prompts are left of " + *x.Gone
 	}
-	b.WriteString(v.paint(bold, v.fit(cmp.Or(term.Printable(title), transcript.Untitled))) + "\n")
+	b.WriteString(v.paint(bold, v.fit(cmp.Or(term.Printable(title), protocol.Untitled))) + "\n")
 	parts := []string{id, term.Printable(x.Session.Project), term.Printable(cmp.Or(x.Session.Host, x.Session.Machine)),
 		v.when(x.Session.Last)}
 	if len(x.Missing) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/internal/amount"
-	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/protocol"
 )
 
 // Sessions lists sessions, one a line; more says that there are others.
@@ -25,7 +25,7 @@ func (v View) Sessions(items []library.Item, more bool) string {
 	for i, s := range items {
 		project := term.Cut(term.Printable(s.Project), 20)
 		table[i] = slices.Concat([]string{ids[i], v.when(s.ChangedAt), cmp.Or(saved[s.State], unknown), project},
-			figures(&s), []string{term.Cut(cmp.Or(term.Printable(s.Title), transcript.Untitled), 100)})
+			figures(&s), []string{term.Cut(cmp.Or(term.Printable(s.Title), protocol.Untitled), 100)})
 	}
 	text := v.table(squeezed("<<<<>>><", table, v.Columns, []int{5, 4, 2, 6, 3}))
 	if more {
@@ -60,7 +60,7 @@ func (v View) Session(s library.Shown) string {
 	s = plain(s)
 	var b strings.Builder
 	row := rows(&b)
-	b.WriteString(cmp.Or(term.Printable(s.Title), transcript.Untitled) + "\n\n")
+	b.WriteString(cmp.Or(term.Printable(s.Title), protocol.Untitled) + "\n\n")
 	row("session", s.Session)
 	row("project", strings.TrimSpace(s.Project+"  "+s.Cwd))
 	row("machine", strings.TrimSpace(s.Host+"  "+s.Machine))
