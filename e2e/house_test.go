@@ -63,7 +63,7 @@ outbox: protocol
 packaging:
 packaging/release:
 protocol: internal/sys transcript/redact
-server: transcript/provenance protocol
+server: internal/amount transcript/provenance protocol
 server/api: server server/audit server/auth server/derive server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
 server/audit: server transcript transcript/redact protocol
 server/auth: server protocol

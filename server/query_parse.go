@@ -1,12 +1,15 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ccship/ccship/internal/amount"
 )
 
 const (
@@ -106,7 +109,11 @@ func (p *queryParser) term(not bool, t QueryTerm) {
 func (p *queryParser) filter(t queryToken) {
 	i := slices.IndexFunc(QueryFilters(), func(f QueryFilter) bool { return f.Name == t.name })
 	if i < 0 {
-		p.note("%s: is no filter: %q is searched", t.name, shortened(t.raw))
+		names := make([]string, 0, len(QueryFilters()))
+		for _, f := range QueryFilters() {
+			names = append(names, f.Name)
+		}
+		p.note("%s: is no filter: %q is searched%s", t.name, shortened(t.raw), meant(t.name, names, "%s:"))
 		p.words(t.not, t.raw)
 		return
 	}
@@ -137,7 +144,8 @@ func (p *queryParser) filter(t queryToken) {
 func (p *queryParser) values(f QueryFilter, t queryToken) {
 	for _, v := range t.values() {
 		if f.Values != nil && !slices.Contains(f.Values, v) {
-			p.note("%s: takes %s: %q is searched", f.Name, strings.Join(f.Values, ", "), shortened(v))
+			hint := cmp.Or(meant(v, f.Values, f.Name+":%s"), "; there are "+strings.Join(f.Values, ", "))
+			p.note("%s: has no %q, which is searched%s", f.Name, shortened(v), hint)
 			p.words(false, v)
 			continue
 		}
@@ -172,6 +180,20 @@ func queryMoment(text string, now time.Time) (time.Time, error) {
 		return now.Add(-d), nil
 	}
 	return time.Time{}, fmt.Errorf("invalid time %q", text)
+}
+
+// Unknown notes that a filter has a value which is none of those that are known.
+func (q *Query) Unknown(filter, value string, known []string) {
+	q.Notes = append(q.Notes, fmt.Sprintf("there is no %s %q%s", filter, shortened(value),
+		meant(value, known, filter+":%s")))
+}
+
+// meant asks whether the nearest of some words was meant; "" when none is near.
+func meant(word string, known []string, format string) string {
+	if near := amount.Nearest(word, known); near != "" {
+		return "; did you mean " + fmt.Sprintf(format, near) + "?"
+	}
+	return ""
 }
 
 func shortened(text string) string {

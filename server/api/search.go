@@ -64,6 +64,9 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 		return nil, err
 	}
 	found, err := s.store.search.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
+	if err == nil && len(found.List) == 0 {
+		err = recall.Unknown(r.Context(), s.store.names, server.ScopeOf(who.User), &a.Query)
+	}
 	if err != nil {
 		return nil, err
 	}

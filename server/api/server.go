@@ -206,12 +206,13 @@ type stores struct {
 	users     server.Users
 	masks     server.Masker
 	recall    recall.Store
+	names     recall.Names
 	people    accountStore
 	kept      keptStore
 	measured  measured
 }
 
-func storesOf(s server.Store) stores { return stores{s, s, s, s, s, s, s, s, s, s} }
+func storesOf(s server.Store) stores { return stores{s, s, s, s, s, s, s, s, s, s, s} }
 
 type sessionStore interface {
 	server.SessionFinder

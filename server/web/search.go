@@ -108,6 +108,10 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.Ra
 		ask.After = ""
 		list, err = v.store.Rank(r.Context(), scope, projects.Ask(ask))
 	}
+	if err == nil && len(list.List) == 0 {
+		err = recall.Unknown(r.Context(), v.store, scope, &ask.Query)
+		p.Notes = ask.Query.Notes
+	}
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,21 @@ func TestSearchSays(t *testing.T) {
 	page := s.find(t, "euros zeppelin")
 	mustHave(t, page, "No session has all words", "<b>zeppelin</b>", "without <bdi>zeppelin</bdi>")
 	mustHave(t, s.find(t, "colour:euros"), `class="note warn">colour: is no filter`)
+	for query, note := range map[string]string{
+		"project:shpo euros":         `there is no project &#34;shpo&#34;; did you mean project:shop?`,
+		"project:zeppelin":           `there is no project &#34;zeppelin&#34;</p>`,
+		"machine:kims-labtop euros":  `there is no machine &#34;kims-labtop&#34;; did you mean machine:kims-laptop?`,
+		"user:kin euros":             `there is no user &#34;kin&#34;; did you mean user:kim?`,
+		"model:claude-ops-4-8 euros": `; did you mean model:claude-opus-4-8?`,
+		"kind:promt zeppelin":        `kind: has no &#34;promt&#34;, which is searched; did you mean kind:prompt?`,
+		"is:x zeppelin":              `; there are error, starred, lost, running`,
+		"projct:shop zeppelin":       `did you mean project:?`,
+	} {
+		mustHave(t, s.find(t, query), `class="note warn">`, note)
+	}
+	for _, query := range []string{"project:shop zeppelin", "project:SHOP zeppelin", "model:opus zeppelin", "user:me zeppelin"} {
+		mustLack(t, s.find(t, query), `class="note warn">`)
+	}
 	empty := s.get(t, "/search")
 	mustHave(t, empty, "off by one", "project:shop", `<option value="project:shop">`, `<option value="is:lost">`, " autofocus")
 	names := s.get(t, "/search/names")

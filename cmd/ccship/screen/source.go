@@ -109,7 +109,9 @@ func (s *source) page(ctx context.Context, query string) (page, error) {
 
 func (s *source) served(ctx context.Context, query string) (page, error) {
 	if text, project := split(query); text == "" {
-		return s.recent(ctx, query, project)
+		if p, err := s.recent(ctx, query, project); err != nil || len(p.rows) > 0 || project == "" {
+			return p, err
+		}
 	}
 	return find(ctx, s.Library.Server, query)
 }
