@@ -108,14 +108,18 @@ func holds(text, part string) bool {
 func (a *app) completeProjects(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("project", // the flag exists
 		func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, s := range a.offer(cmd.Context()) {
-				if name := term.Printable(s.Project); name != "" && !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
+			return a.projectNames(cmd.Context()), cobra.ShellCompDirectiveNoFileComp
 		})
+}
+
+// projectNames are those of the projects that were worked on last.
+func (a *app) projectNames(ctx context.Context) (names []string) {
+	for _, s := range a.offer(ctx) {
+		if name := term.Printable(s.Project); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // completeFlag gives a flag its words, of which several may be joined by commas.

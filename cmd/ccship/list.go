@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/library"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript/session"
 )
@@ -70,7 +73,22 @@ func (a *app) list(ctx context.Context, f library.Filter, lost bool) error {
 		return a.lost(ctx, l)
 	}
 	items, more, err := l.List(ctx, f)
+	if err == nil && len(items) == 0 && f.Project != "" && !filepath.IsAbs(f.Project) {
+		err = a.knownProject(ctx, l, f.Project)
+	}
 	return a.showList(ctx, items, more, err)
+}
+
+// knownProject refuses a name that no project has, with the nearest.
+func (a *app) knownProject(ctx context.Context, l *library.Library, name string) error {
+	if some, _, err := l.List(ctx, library.Filter{Project: name, Limit: 1}); err != nil || len(some) > 0 {
+		return err
+	}
+	hint := "`ccship list` shows the projects"
+	if near := amount.Nearest(name, a.projectNames(ctx)); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return control.Usage(fmt.Sprintf("--project has no %q", name), hint)
 }
 
 func (a *app) showList(ctx context.Context, items []library.Item, more bool, trouble error) error {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -72,8 +71,8 @@ func (a *app) usageCommand() *cobra.Command {
 func (o usageOptions) query(now time.Time) (q library.Query, err error) {
 	for _, by := range o.by {
 		by = strings.TrimSpace(by)
-		if !slices.Contains(library.Columns(), by) {
-			return q, control.Usage(fmt.Sprintf("--by %q is unknown", by), "it is one of "+strings.Join(library.Columns(), ", "))
+		if err := oneOf("--by", by, library.Columns()); err != nil {
+			return q, err
 		}
 		if !slices.Contains(q.By, by) {
 			q.By = append(q.By, by)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
+	"github.com/ccship/ccship/internal/amount"
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/transcript"
@@ -273,8 +274,9 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	var found, hosts []string
 	for _, m := range all {
+		hosts = append(hosts, m.Host)
 		if m.Machine == name || m.Host == name || strings.HasPrefix(m.Machine, name) {
 			if !slices.Contains(found, m.Machine) {
 				found = append(found, m.Machine)
@@ -285,8 +287,11 @@ func (l *Library) machine(ctx context.Context, name string) (*string, error) {
 	case 1:
 		return &found[0], nil
 	case 0:
-		return nil, control.NewError("no_machine", "the server has no sessions of machine "+name,
-			"`ccship list --json` shows each session's machine and host")
+		hint := "`ccship list --json` shows each session's machine and host"
+		if near := amount.Nearest(name, hosts); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return nil, control.Usage("the server has no sessions of machine "+name, hint)
 	}
 	return nil, control.Ambiguous(fmt.Sprintf("%s matches %d machines: %s", name, len(found), strings.Join(found, ", ")),
 		"give more of the id")
