@@ -216,6 +216,7 @@ func create(path string, schema *Schema) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
+	b.NoSync = true // Sync at the end writes all: nobody opens the file before
 	epoch := make([]byte, 16)
 	_, _ = rand.Read(epoch) // never fails
 	// Twice, so that both of bbolt's roots are ours: each alone must be enough.
