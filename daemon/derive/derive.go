@@ -169,7 +169,7 @@ func (d *Deriver) Committed(c *tail.Chunk, by *route.Decision) {
 func (d *Deriver) CaughtUp() bool { return d.schedule.caughtUp() }
 
 // waitPoll is how often Until checks.
-const waitPoll = 10 * time.Millisecond
+const waitPoll = 2 * time.Millisecond
 
 // Until returns when something is so. The error is ctx's, or ErrStopping once stopped is closed; nil never is.
 func Until(ctx context.Context, stopped <-chan struct{}, so func() bool) error {

@@ -18,8 +18,10 @@ import (
 // defaultLimit is how long a sync waits by default.
 const defaultLimit = time.Minute
 
-// poll is the time between two checks of the outbox during a sync.
-const poll = 10 * time.Millisecond
+const (
+	poll     = 2 * time.Millisecond   // between two checks of the outbox during a sync
+	readPoll = 100 * time.Millisecond // between two attempts to read files that wait
+)
 
 // syncTarget is a part that processes what was read.
 type syncTarget interface {
@@ -135,7 +137,7 @@ func (s *Syncer) ReadAll(ctx context.Context) error {
 		if !s.Router.AnyServer() {
 			return err
 		}
-		if err := pause(ctx, 10*poll); err != nil {
+		if err := pause(ctx, readPoll); err != nil {
 			return err
 		}
 	}
