@@ -130,8 +130,10 @@ func (c *capture) configure(spool string) (err error) {
 	return err
 }
 
-// takeOver is how often a capture tries to deliver by itself while another daemon does.
-const takeOver = 100 * time.Millisecond
+const (
+	takeOver = 100 * time.Millisecond // how often a capture tries to deliver by itself while another daemon does
+	ask      = 2 * time.Millisecond   // how often it looks for the socket of a daemon that starts
+)
 
 // deliver runs the daemon until ctx is done. While another one delivers, it tries again.
 func (c *capture) deliver(ctx context.Context) {
@@ -232,7 +234,7 @@ func (c *capture) sync(ctx context.Context, wait time.Duration) (control.SyncRes
 				return r, err
 			}
 		}
-		if show.Sleep(ctx, takeOver/10) != nil {
+		if show.Sleep(ctx, ask) != nil {
 			return control.SyncResult{}, cmp.Or(failed, ctx.Err())
 		}
 	}
