@@ -21,7 +21,7 @@ var rows = []row{
 	{"delivery", "ccship beside programs that ship logs: imports, lines, and what rewinds, kills and outages take",
 		"hours; quick: ten minutes", "syslog-ng, otelcol-contrib, where there are any",
 		"parts only rounds imports", tests("./bench/delivery", "TestDelivery")},
-	{"chain", "ccship, ccship-server and its database: from the disk until a search finds a line; verify",
+	{"chain", "ccship, ccship-server and its database: from the disk until a search finds a line; verify; capture",
 		"minutes", "PostgreSQL", "sizes stores rounds folder", tests("./bench/server", "TestChain")},
 	{"server", "ccship-server on both databases: storage, CPU, reads, daemons", "hours; quick: minutes", "PostgreSQL",
 		"sizes stores parts daemons before folder", tests("./bench/server", "TestServer")},

@@ -21,7 +21,8 @@ import (
 )
 
 // TestChain measures all of it, from the disk until people find a line: ccship, ccship-server and its database, the
-// comparison of both sides, and lines appended one after the other until a search for a word of theirs finds them.
+// comparison of both sides, lines appended one after the other until a search for a word of theirs finds them, and
+// capture.
 func TestChain(t *testing.T) {
 	kit.OnlyInLab(t)
 	w := newWorld(t)
@@ -59,6 +60,7 @@ func (w *world) chain(t *testing.T, f *figures, store string, size float64) {
 	f.Add(chain, "verify: the server", b.use().Sub(server).CPU.Seconds()/mb*1000, "CPU-s/GB").Target = "≤ 4"
 	m.searches(f, chain, 100)
 	m.d.MustStop(t)
+	b.captures(f)
 	b.stop()
 	f.Add(chain, "database ÷ raw, at rest", float64(b.db.size())/float64(raw), "")
 }
