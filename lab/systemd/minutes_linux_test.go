@@ -32,9 +32,8 @@ func TestFirstMinutes(t *testing.T) {
 	m := newcomer(t, "The first five minutes, without typing", nil, "ccship", "ccship-server")
 	write(m.box)
 	m.step("Install", 0, func() { m.run("#", "apt-get install ./ccship_*.deb ./ccship-server_*.deb") })
-	m.step("Set up", 2, func() { // the package brings the service's unit: whether to install it is no question
-		m.run("$", "ccship setup", answer{"server address (empty: start a server on this machine): ", "\r"},
-			answer{"import everything now? (Y/n): ", "\r"})
+	m.step("Set up", 1, func() { // the package brings the service's unit: whether to install it is no question
+		m.run("$", "ccship setup", answer{"server address (empty: start a server on this machine): ", "\r"})
 	})
 	link := regexp.MustCompile(`http://\S+/login\?ticket=\S+`).FindString(m.all)
 	said := strings.Join(strings.Fields(m.since), " ")

@@ -24,6 +24,7 @@ import (
 type chosen struct {
 	server, key string
 	usable      bool // it answers and accepts the key; if not, the user wants it all the same
+	own         bool // it is this user's, on this machine
 }
 
 // connect settles server and key: from flags, from the user at the terminal, or as they were.
@@ -34,12 +35,14 @@ func (s *setup) connect(ctx context.Context, c *config.Config) (chosen, error) {
 		if err != nil {
 			return chosen{}, err
 		}
-		if key == "" {
+		own := key != ""
+		if !own {
 			if key, err = s.key(ctx, *c); err != nil {
 				return chosen{}, err
 			}
 		}
 		done, err := s.check(ctx, c, server, key)
+		done.own = own
 		if _, declined := errors.AsType[declinedError](err); given || !declined {
 			return done, err
 		}
@@ -194,7 +197,7 @@ func (s *setup) check(ctx context.Context, c *config.Config, server, key string)
 				what = "it is a ccship-server: every byte can be proven"
 			}
 			s.app.Say("%s answers and accepts the key; %s", server, what)
-			return chosen{server, key, true}, nil
+			return chosen{server: server, key: key, usable: true}, nil
 		}
 		if ctx.Err() != nil {
 			return chosen{}, ctx.Err()

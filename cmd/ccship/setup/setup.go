@@ -93,7 +93,7 @@ func (s *setup) run(ctx context.Context) error {
 	if t, err = s.app.service(which{}); err != nil { // as it is configured now
 		return err
 	}
-	return s.bringUp(ctx, t, chosen.usable)
+	return s.bringUp(ctx, t, chosen)
 }
 
 // introduce says in one sentence what will happen, to the user at the terminal.
@@ -141,9 +141,9 @@ func (s *setup) mayInstall(ctx context.Context, t *theService, st service.Status
 	return s.ask.Yes(ctx, "install the service, which starts automatically from now on?", true)
 }
 
-// bringUp installs the service and waits for the import.
-func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
-	if s.ask != nil && !s.noImport && !s.empty {
+// bringUp installs the service and waits for the import. What stays on this machine is imported without a question.
+func (s *setup) bringUp(ctx context.Context, t *theService, chosen chosen) error {
+	if s.ask != nil && !s.noImport && !s.empty && !chosen.own {
 		now, err := s.ask.Yes(ctx, "import everything now?", true)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func (s *setup) bringUp(ctx context.Context, t *theService, usable bool) error {
 	}
 	s.app.Say("the service runs (pid %d)", status.PID)
 	defer s.app.warnLinger(ctx, t)
-	if !usable {
+	if !chosen.usable {
 		return s.app.Tell("the import begins when the server accepts it; `ccship status` shows that\n")
 	}
 	return s.waitForImport(ctx, t, client)
