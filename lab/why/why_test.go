@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type truth struct {
 	sessions map[string][]string // of a checkpoint
 	agents   map[string]string   // of a session
 	lost     map[string]bool     // sessions of which a transcript is not in the copy
+	began    time.Time           // of the oldest transcript
 }
 
 // alone is the kind of commits that Claude Code's sessions alone are named for.
@@ -44,24 +46,8 @@ func TestWhy(t *testing.T) {
 	home := t.TempDir()
 	roots := filepath.Join(home, ".claude", "projects")
 	known := transcripts(t, repo, filepath.Join(roots, "-repository"))
-	git := &history.Repo{Top: repo}
 	kinds := map[string]*tally{}
-	var commits []provenance.Commit
-	var rows [][]string
-	lacking := 0
-	for _, row := range strings.Split(gitIn(t, repo, "log", "main", "--no-merges", "--format=%H%x00%an <%ae>%x00"+
-		"%(trailers:key=Entire-Checkpoint,valueonly,separator=%x2C)%x00%(trailers:key=Co-Authored-By,valueonly,separator=%x2C)"), "\n") {
-		fields := strings.Split(row, "\x00")
-		if len(fields) != 4 {
-			continue
-		}
-		f, err := git.Facts(t.Context(), fields[0])
-		if err != nil { // the copy lacks a file of it
-			lacking++
-			continue
-		}
-		commits, rows = append(commits, f.Commit), append(rows, fields)
-	}
+	commits, rows, lacking := known.commits(t, repo)
 	l := &library.Library{Roots: []string{roots}, Machine: "m"}
 	began := time.Now()
 	written := kit.Try(l.Written(commits, func(string, string) string { return "" })).Must(t)
@@ -74,7 +60,7 @@ func TestWhy(t *testing.T) {
 	lines := newVerbatim(filepath.Join(roots, "-repository"))
 	for i, c := range commits {
 		if i%100 == 0 && i > 0 {
-			t.Logf("%d of %d commits", i, len(commits))
+			t.Logf("%d of %d commits are asked for", i, len(commits))
 		}
 		kind, want := known.kindOf(rows[i], users)
 		if kinds[kind] == nil {
@@ -95,6 +81,35 @@ func TestWhy(t *testing.T) {
 		t.Logf("| %s | %d commits | %d with a right name (%.1f %%) | %d names | %d wrong (precision %.1f %%) |", kind, x.commits,
 			x.commits-x.missed, percent(x.commits-x.missed, x.commits), x.named, x.wrong, percent(x.right, x.named))
 	}
+}
+
+// commits are those of the time since the oldest transcript, with what the log says of each, and how many the copy has
+// not whole.
+func (k *truth) commits(t *testing.T, repo string) (commits []provenance.Commit, rows [][]string, lacking int) {
+	t.Helper()
+	git := &history.Repo{Top: repo}
+	log := strings.Split(gitIn(t, repo, "log", "main", "--no-merges", "--format=%H%x00%an <%ae>%x00"+
+		"%(trailers:key=Entire-Checkpoint,valueonly,separator=%x2C)%x00%(trailers:key=Co-Authored-By,valueonly,separator=%x2C)%x00%ct"), "\n")
+	for i, row := range log {
+		if i%100 == 0 {
+			t.Logf("%d of %d commits are read", i, len(log))
+		}
+		fields := strings.Split(row, "\x00")
+		if len(fields) != 5 {
+			continue
+		}
+		at := kit.Try(strconv.ParseInt(fields[4], 10, 64)).Must(t)
+		if time.Unix(at, 0).Before(k.began) {
+			continue
+		}
+		f, err := git.Facts(t.Context(), fields[0])
+		if err != nil { // the copy lacks a file of it
+			lacking++
+			continue
+		}
+		commits, rows = append(commits, f.Commit), append(rows, fields)
+	}
+	return commits, rows, lacking
 }
 
 func percent(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) }
@@ -141,6 +156,9 @@ func (k *truth) kindOf(row []string, users map[string]bool) (kind string, want [
 	return "people's and bots'", nil
 }
 
+// timestamp is the first of a transcript.
+var timestamp = regexp.MustCompile(`"timestamp":"([^"]+)"`)
+
 var dated = regexp.MustCompile(`^\d{4}-\d\d-\d\d-`)
 
 // transcripts writes the longest transcript of each session to a folder.
@@ -177,6 +195,12 @@ func transcripts(t *testing.T, repo, folder string) *truth {
 		if err != nil {
 			k.lost[id] = true
 			continue
+		}
+		if stamp := timestamp.FindSubmatch(text); stamp != nil {
+			at := kit.Try(time.Parse(time.RFC3339, string(stamp[1]))).Must(t)
+			if k.began.IsZero() || at.Before(k.began) {
+				k.began = at
+			}
 		}
 		if len(text) > length[id] {
 			length[id], k.agents[id] = len(text), m.Agent
