@@ -3,8 +3,10 @@ package outbox
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ccship/ccship/protocol"
@@ -195,4 +197,88 @@ func newPayload(r *request, c *codecs, parts []framePart) payload {
 	return payload{length: length, open: func() io.ReadCloser {
 		return frameBody(parts, c, &r.damaged)
 	}}
+}
+
+var errNotEntries = errors.New("not JSON objects joined by commas")
+
+// splitEntries finds the entries in what a batch holds: JSON objects joined by single commas. It returns copies.
+func splitEntries(raw []byte) ([][]byte, error) {
+	var list []json.RawMessage
+	if json.Unmarshal(slices.Concat([]byte{'['}, raw, []byte{']'}), &list) != nil {
+		return nil, errNotEntries
+	}
+	entries, length := make([][]byte, len(list)), max(0, len(list)-1)
+	for i, e := range list {
+		if !bytes.HasPrefix(e, []byte{'{'}) {
+			return nil, errNotEntries
+		}
+		entries[i] = e
+		length += len(e)
+	}
+	if length != len(raw) {
+		return nil, errNotEntries
+	}
+	return entries, nil
+}
+
+// lineIndex reads N from an entry that starts with {"line_index":N. White space may follow: an object without members
+// keeps what is between its braces.
+func lineIndex(entry []byte) (line int64, ok bool) {
+	digits, ok := bytes.CutPrefix(entry, []byte(`{"line_index":`))
+	if !ok {
+		return 0, false
+	}
+	const most = 18 // digits that always fit an int64
+	n := 0
+	for n < len(digits) && n < most && digits[n] >= '0' && digits[n] <= '9' {
+		line = line*10 + int64(digits[n]-'0')
+		n++
+	}
+	return line, n > 0 && n < len(digits) && bytes.IndexByte([]byte(",} \t\r"), digits[n]) >= 0
+}
+
+// halve splits a batch of at least two entries or items into its first and second half. Both keep the whole's span.
+// Its error is a *damageError.
+func (c *codecs) halve(b *Batch) (first, second Batch, err error) {
+	raw, err := c.Unpack(nil, b)
+	if err != nil {
+		return first, second, err
+	}
+	parts, err := splitEntries(raw)
+	if err == nil && len(parts) < 2 {
+		err = errors.New("fewer entries than the header says")
+	}
+	if err != nil {
+		return first, second, &damageError{Seq: b.Seq, Err: err}
+	}
+	middle := len(parts) / 2
+	var line int64
+	if !b.Kind.artifact() {
+		var ok bool
+		if line, ok = lineIndex(parts[middle]); !ok {
+			return first, second, &damageError{Seq: b.Seq, Err: errors.New("entry without line_index")}
+		}
+	}
+	// Entries lie side by side in raw, a comma between them.
+	cut := 0
+	for _, e := range parts[:middle] {
+		cut += len(e) + 1
+	}
+	first, second = *b, *b
+	if first.Entries, second.Entries = middle, len(parts)-middle; b.Kind.artifact() {
+		first.Items, second.Items = first.Entries, second.Entries
+		first.Entries, second.Entries = 0, 0
+		second.From.Line += int64(middle) // distinguishes the dead letters of one batch
+	}
+	first.Raw, second.Raw = int64(cut-1), int64(len(raw)-cut)
+	first.Frame, second.Frame = c.Pack(nil, raw[:cut-1]), c.Pack(nil, raw[cut:])
+	first.Edges, second.Edges = nil, nil
+	for _, e := range b.Edges {
+		if e.Line < line {
+			first.Edges = append(first.Edges, e)
+		} else {
+			second.Edges = append(second.Edges, e)
+		}
+	}
+	return first, second, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -215,4 +216,160 @@ func replaceFile(path string, text []byte) error {
 		return fmt.Errorf("make configuration folder: %w", err)
 	}
 	return sys.WriteFile(path, text)
+}
+
+// serviceEnv returns the environment that a service manager gives a process, as far as it decides about paths: a
+// service does not get the variables of a shell.
+func serviceEnv(env Env) Env {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	seen := map[string]bool{HomeVariable: true, "XDG_RUNTIME_DIR": runtime.GOOS == "linux", "AppData": true,
+		"LocalAppData": true}
+	return func(name string) (string, bool) {
+		if !seen[name] {
+			return "", false
+		}
+		return env(name)
+	}
+}
+
+// Unwritten returns what a service would not know: the values in force that differ from those of the same file without
+// the flags and variables of this process. env nil is the environment of the process.
+func (c Config) Unwritten(env Env) ([]Value, error) {
+	seen := serviceEnv(env)
+	service, err := Load(nil, func(name string) (string, bool) {
+		if name == "CCSHIP_CONFIG" {
+			return c.Path, true // it need not exist
+		}
+		return seen(name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []Value
+	for _, v := range c.Values() {
+		if there, err := service.Lookup(v.Name); err != nil || there.Text() != v.Text() {
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// ServiceConfig returns the path of the configuration that a service must be given; "" if it finds the file by itself.
+// env nil is the environment of the process.
+func (c Config) ServiceConfig(env Env) (string, error) {
+	path, err := Path("", serviceEnv(env))
+	if err != nil || path == c.Path {
+		return "", err
+	}
+	return c.Path, nil
+}
+
+// WriteValues sets several keys in a configuration file, in one step, and keeps everything else in it. It creates a
+// missing file; the mode is 0600 afterwards.
+func WriteValues(path string, values []Value) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if _, err := parseFile(path, old); err != nil {
+		return err
+	}
+	text := string(old)
+	for _, v := range values {
+		if _, ok := LookupOption(v.Name); !ok {
+			return unknownOption(v.Name, "")
+		}
+		text = replaceKey(text, v.Name, v.TOML()+"\n")
+	}
+	if _, err := parseFile(path, []byte(text)); err != nil {
+		return err
+	}
+	return replaceFile(path, []byte(text))
+}
+
+// WriteServer sets server and key together: afterwards either both are set, or both are unchanged. key "" leaves the
+// key file alone. values are further keys of the configuration. The key file has mode 0600, its folder 0700. The
+// configuration is written first, so that a running daemon never shows the former server the new key.
+func WriteServer(path, keyFile, key string, values []Value) error {
+	old, err := os.ReadFile(path)
+	had := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if err := WriteValues(path, values); err != nil || key == "" {
+		return err
+	}
+	err = replaceFile(keyFile, []byte(key+"\n"))
+	if err == nil {
+		return nil
+	}
+	undo := os.Remove
+	if had {
+		undo = func(string) error { return replaceFile(path, old) }
+	}
+	return errors.Join(fmt.Errorf("write API key: %w", err), undo(path))
+}
+
+// Salvage is Load for callers that only read: invalid settings count as not set. The error is the first mistake, as
+// from Load. The configuration is usable nevertheless, unless its Path is empty.
+func Salvage(flags map[string]string, env Env) (Config, error) {
+	if env == nil {
+		env = os.LookupEnv
+	}
+	c, mistake := Load(flags, env)
+	if mistake == nil {
+		return c, nil
+	}
+	p, err := sys.FindPlaces(env)
+	if err != nil {
+		return Config{}, mistake
+	}
+	path, _, err := p.ConfigFile(flags["config"], env)
+	if err != nil {
+		path = filepath.Join(p.Config, "config.toml")
+	}
+	c = newConfig(path, p, flags, env)
+	settings := salvageFile(path)
+	none := func(string) (string, bool) { return "", false }
+	for _, o := range Options() {
+		if c.set(o, strongest(o, flags, env, settings), p) == nil {
+			continue
+		}
+		if c.set(o, strongest(o, nil, none, settings), p) != nil {
+			_ = c.set(o, strongest(o, nil, none, nil), p) // a default is never a mistake
+		}
+	}
+	c.fillDefaults(p, env)
+	c.level.Set(c.LogLevel)
+	return c, mistake
+}
+
+// salvageFile returns the valid settings of a file, and skips invalid lines.
+func salvageFile(path string) map[string]setting {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	lines := strings.Split(string(text), "\n")
+	tree := map[string]any{}
+	for range lines {
+		var syntax toml.ParseError
+		clear(tree)
+		_, err = toml.Decode(strings.Join(lines, "\n"), &tree)
+		if !errors.As(err, &syntax) || syntax.Position.Line < 1 || syntax.Position.Line > len(lines) {
+			break
+		}
+		lines[syntax.Position.Line-1] = ""
+	}
+	settings := map[string]setting{}
+	for key, value := range tree {
+		if o, ok := LookupOption(key); ok {
+			if texts, err := textsOf(o, value); err == nil {
+				settings[key] = setting{texts, provenance{FromFile, path}}
+			}
+		}
+	}
+	return settings
 }

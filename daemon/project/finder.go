@@ -1,10 +1,21 @@
 package project
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/ccship/ccship/internal/sys"
 )
 
 // DefaultRecheck is the largest age of a cached answer.
@@ -172,4 +183,79 @@ func upwards(dir string) func(yield func(string) bool) {
 			dir = above
 		}
 	}
+}
+
+// Hash returns the project_hash of the wire: the one in a trusted project's credentials, else the SHA-256 in hex of its
+// git remote, else of its working directory (of a worktree, its repository), else of the name of the folder that holds
+// its transcripts. p is the result of Find for cwd. The hash decides who can see a session, so credentials that may
+// have come with a cloned repository do not choose it.
+func Hash(cwd, folder string, p Policy, trusted []string) string {
+	text := folder
+	switch {
+	case p.ProjectHash != "" && Trusted(p.Dir, trusted):
+		return p.ProjectHash
+	case p.Remote != "":
+		text = p.Remote
+	case cwd != "":
+		text = cmp.Or(p.Repository, cwd)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// The hook keeps its files in a folder of the project.
+const (
+	folderName      = ".codetracker"
+	configName      = "config.json"
+	credentialsName = "credentials.json"
+)
+
+// CredentialsPath returns the file in which the project in dir keeps the key of its server.
+func CredentialsPath(dir string) string { return filepath.Join(dir, folderName, credentialsName) }
+
+// IsCredentials reports whether a path names the credentials of any project. It ignores case, because on some systems
+// case makes no difference.
+func IsCredentials(path string) bool {
+	return strings.EqualFold(filepath.Base(path), credentialsName) &&
+		strings.EqualFold(filepath.Base(filepath.Dir(path)), folderName)
+}
+
+const (
+	maxFile     = 1 << 20  // a larger file is not a configuration
+	maxSnapshot = 16 << 20 // lists every file of the project, so it may be long
+)
+
+// errTooLarge is permanent: the file exists but is not usable.
+var errTooLarge = errors.New("too large")
+
+// permanent reports whether another attempt to read cannot help.
+func permanent(err error) bool {
+	return errors.Is(err, sys.ErrNotFile) || errors.Is(err, errTooLarge) || errors.Is(err, fs.ErrPermission)
+}
+
+// readFile reads a small file, without its byte order mark. A cloned repository may hold a pipe in its place.
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := sys.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("read %s: %w: more than %d bytes", path, errTooLarge, limit)
+	}
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil
+}
+
+// changedWithin reports whether a file was written within the last d. A date in the future does not count as recent.
+func changedWithin(path string, d time.Duration) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return true
+	}
+	age := time.Since(info.ModTime())
+	return age >= 0 && age < d
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/project"
+	"github.com/ccship/ccship/outbox"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
 )
@@ -122,4 +125,88 @@ func (r *Router) WhyExcluded(dir string) string {
 		return ""
 	}
 	return cmp.Or(policy.Why, "opted out")
+}
+
+// A working directory that is gone says nothing any more: a work tree that was removed would be a project of its own.
+// Transcripts that were identified while it was there still say what it was.
+
+// places are the projects of working directories, of those that said more than their own path. Safe for concurrent use.
+type places struct {
+	mu  sync.Mutex
+	cwd map[string]place // guarded by mu
+}
+
+// place is the project of a working directory, as the newest of its streams has it.
+type place struct {
+	stream                    uint64
+	hash, project, repository string
+}
+
+// load adds what a stream of an earlier run was identified as.
+func (p *places) load(s *outbox.Stream) {
+	if known, ok := p.find(s.Cwd); !ok || s.ID > known.stream {
+		p.set(s)
+	}
+}
+
+// set keeps what a working directory that is there says.
+func (p *places) set(s *outbox.Stream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cwd == nil {
+		p.cwd = map[string]place{}
+	}
+	if s.Cwd == "" || s.Repository == "" && s.ProjectHash == project.Hash(s.Cwd, "", project.Policy{}, nil) {
+		delete(p.cwd, s.Cwd)
+		return
+	}
+	p.cwd[s.Cwd] = place{s.ID, s.ProjectHash, s.Project, s.Repository}
+}
+
+func (p *places) find(cwd string) (place, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.cwd[cwd]
+	return at, ok
+}
+
+// maxAdvice is the largest number of working directories with advice.
+const maxAdvice = 100
+
+// adviceByProject is what a person should know of projects, and what to do about it. It is safe for concurrent use.
+type adviceByProject struct {
+	mu    sync.Mutex
+	byCwd map[string]control.Advice // by a working directory in the project; guarded by mu
+}
+
+// set replaces the advice about a working directory's project; an empty text removes it.
+func (a *adviceByProject) set(cwd, text, hint string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text == "" {
+		delete(a.byCwd, cwd)
+		return
+	}
+	if _, known := a.byCwd[cwd]; !known && len(a.byCwd) >= maxAdvice {
+		return
+	}
+	if a.byCwd == nil {
+		a.byCwd = map[string]control.Advice{}
+	}
+	a.byCwd[cwd] = control.Advice{Kind: "project", Text: text, Hint: hint}
+}
+
+// list returns each advice once, in the order of the texts.
+func (a *adviceByProject) list() []control.Advice {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	byText := map[string]control.Advice{}
+	for _, n := range a.byCwd {
+		byText[n.Text] = n
+	}
+	var out []control.Advice
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		out = append(out, byText[text])
+	}
+	return out
 }
