@@ -124,8 +124,8 @@ func (t *Tier) prove(ctx context.Context) error {
 	return err
 }
 
-// doom notes, in the transaction that stops using all of an object or a part, that it is to be removed. Sweep brings the
-// rest back before.
+// doom notes, in the transaction that stops using all of an object or a part, that it is to be removed. Sweep brings
+// the rest back before.
 func doom(ctx context.Context, d sqlstore.Dialect, o object) error {
 	_, err := d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ?`+ofObject, o.with(now())...)
 	return sqlstore.Wrap(err, "note object to be removed")
