@@ -1,10 +1,16 @@
 package document
 
 import (
+	"errors"
+	"io"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/state/projection"
 )
@@ -158,4 +164,210 @@ func TestNotSent(t *testing.T) {
 	h.NotSent(projection.MissedDocument{Session: "another", Path: "a.md"})
 	h.NotSent(projection.MissedDocument{Session: sessionA, Path: "never.md"})
 	kit.Equal(t, "documents", len(h.list(sessionA, false)), 1)
+}
+
+// TestUnchanged finds by one call of the system that nothing has happened, and only then.
+func TestUnchanged(t *testing.T) {
+	h := newHarness(t)
+	unchanged := func(what string, want bool) {
+		t.Helper()
+		h.work.Lock()
+		defer h.work.Unlock()
+		s := kit.Try(h.Locate(t.Context(), sessionA)).Must(t)
+		got := h.unchanged(s)
+		kit.Check(t, got == want, "%s: unchanged %v, want %v", what, got, want)
+	}
+	settle := func() {
+		t.Helper()
+		h.check("a.md")
+		h.until("its stamp proves it", func() bool { return !h.check("a.md").unproven })
+	}
+	path := h.saveLinked("a.md", "one")
+	unchanged("written just now", false)
+	settle()
+	unchanged("settled", true)
+	saveFile(t, h.cwd, "a.md", "three")
+	unchanged("changed", false)
+	settle()
+	unchanged("read", true)
+	p := h.check("a.md")
+	p.changingSince = time.Now()
+	h.put(p, false)
+	unchanged("it was being written", false)
+	h.check("a.md")
+	unchanged("it was not", true)
+	next := saveFile(t, h.cwd, "b.md", "three")
+	kit.Must(t, os.Rename(next, path))
+	unchanged("another file in its place", false)
+	settle()
+	kit.Must(t, os.Remove(path))
+	unchanged("away", false)
+	h.check("a.md")
+	unchanged("missing at one check", false)
+	h.check("a.md")
+	unchanged("deleted", true)
+	kit.Must(t, os.Mkdir(path, 0o700))
+	unchanged("a folder in its place", false)
+	kit.Must(t, errors.Join(os.Remove(path), os.WriteFile(path, []byte("again"), 0o600)))
+	settle()
+	p = h.check("a.md")
+	p.Dest = ""
+	h.put(p, false)
+	unchanged("to be sent", false)
+	h.check("a.md")
+	unchanged("sent", true)
+	saveFile(t, h.cwd, ".ccshipignore", "")
+	h.projects.Recheck, h.policies = 0, nil
+	unchanged("excluded", false)
+	h.check("a.md")
+	unchanged("excluded, and said so", true)
+	kit.Must(t, h.unlink(t.Context(), linkRequest{session: sessionA, path: "a.md", by: byUser, line: -1}))
+	unchanged("unlinked, to be told to nobody", true)
+}
+
+// TestPace checks less often the more documents there are, within bounds, and soon where something happens.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	const cost = 100 * time.Microsecond
+	now := time.Now()
+	h := newTracker(Deps{})
+	add := func(n int, active time.Time) (last *sessionDocuments) {
+		for range n {
+			last = h.session(strconv.Itoa(len(h.sessions)))
+			last.documents["a.md"], last.active, last.cost = trackedDocument{}, active, cost
+		}
+		return last
+	}
+	is := func(what string, of *sessionDocuments, soon bool, want time.Duration) {
+		t.Helper()
+		got := h.pause(of, soon)
+		kit.Check(t, got == want, "%s: every %v, want %v", what, got, want)
+	}
+	hot := add(1, now)
+	is("one", hot, false, shortInterval)
+	add(59, now)
+	is("sixty", hot, false, 12*time.Second)
+	is("one of sixty that is being written", hot, true, shortInterval)
+	kit.Check(t, h.activeInterval == 12*time.Second, "what is active is checked within %v", h.activeInterval)
+	add(500, now)
+	is("hundreds", hot, false, middleInterval)
+	warm := add(1, now.Add(-shortFor))
+	is("one of yesterday", warm, false, middleInterval)
+	add(599, now.Add(-shortFor))
+	is("hundreds of yesterday", warm, false, 2*time.Minute)
+	cold := add(9, now.Add(-middleFor))
+	is("old ones", cold, false, longInterval)
+	h.started = now
+	end := h.pauseEnd(12 * time.Second)
+	kit.Check(t, end.Sub(now)%shortInterval == 0 && !end.Before(now.Add(12*time.Second)), "a pause of twelve seconds ends after %v", end.Sub(now))
+	for _, s := range h.sessions {
+		s.documents["a.md"] = trackedDocument{Document: projection.Document{Dest: "told"}}
+	}
+	is("when all are unlinked", hot, false, shortInterval)
+}
+
+// TestCost takes in a check that a busy machine delayed little by little, and a quick one at once.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	s := &sessionDocuments{}
+	s.addCost(time.Second)
+	kit.Check(t, s.cost <= 2*firstCost, "%v after a check that was delayed", s.cost)
+	for range 200 {
+		s.addCost(time.Millisecond)
+	}
+	kit.Check(t, s.cost == time.Millisecond, "%v after many checks of a millisecond", s.cost)
+	if s.addCost(10 * time.Microsecond); s.cost != 10*time.Microsecond {
+		t.Errorf("%v after a quick check", s.cost)
+	}
+}
+
+// TestActivityDuringVisit keeps what happens in a session while its documents are checked: they are checked again soon.
+func TestActivityDuringVisit(t *testing.T) {
+	h := newHarness(t)
+	h.saveLinked("a.md", "x")
+	h.onLocate = func() { h.noteActivity(sessionA, nil) }
+	h.visit(t.Context(), sessionA)
+	if s := h.sessions[sessionA]; time.Since(s.active) > time.Minute || time.Until(s.due) > shortInterval {
+		t.Errorf("active at %v, checked again in %v", s.active, time.Until(s.due))
+	}
+}
+
+// TestPrivateFiles: files for keys and passwords are linked for nobody, by no name, but for a person who insists.
+func TestPrivateFiles(t *testing.T) {
+	h := newHarness(t)
+	names := []string{".env", ".env.local", "deep/.ssh/id_rsa", ".aws/credentials", ".gnupg/trust.db", "tls/server.pem", "tls/Server.KEY", ".envrc",
+		"home/.local/share/keyrings/login.keyring", ".netrc", ".docker/config.json",
+		".claude/.credentials.json", ".claude.json", "prod.env", "infra/terraform.tfstate", ".config/gcloud/x.db", ".cargo/credentials.toml",
+		"config/secrets.yml", ".bash_history", "id_ed25519_sk", "AuthKey.p8",
+		".m2/settings.xml", ".gradle/gradle.properties", ".config/rclone/rclone.conf.bak", ".config/containers/auth.json", "site/wp-config.php",
+		"etc/wireguard/wg0.conf", ".oci/config", "etc/shadow-", ".terraformrc", ".config/fish/fish_history", "store.jceks"}
+	for _, name := range names {
+		saveFile(t, h.cwd, name, "s3cret")
+		if err := os.Symlink(filepath.Join(h.cwd, name), filepath.Join(h.cwd, "innocent.md")); err != nil {
+			t.Skip(err)
+		}
+		for _, path := range []string{name, "innocent.md"} {
+			for _, by := range []string{byUser, byMCP, byViewer} {
+				err := h.link(t.Context(), linkRequest{session: sessionA, path: path, by: by, private: by != byUser, line: -1, id: "w"})
+				r, ok := errors.AsType[*refusedError](err)
+				kit.Check(t, ok && strings.Contains(r.Message, "keys or passwords"), "%s, which is %s, is linked for %s: %v", path, name, by, err)
+			}
+		}
+		kit.Must(t, os.Remove(filepath.Join(h.cwd, "innocent.md")))
+	}
+	if _, err := h.Link(t.Context(), control.DocumentRequest{Session: sessionA, Path: ".env", AllowSecret: true}); err != nil {
+		t.Fatalf("the user's own command: %v", err)
+	}
+	saveFile(t, h.cwd, ".env", "s3cret, changed")
+	h.check(".env")
+	p := h.check(".env")
+	kit.Check(t, p.Version == 2 && p.problem == "", "a file that the user allowed: %+v", p)
+	c, err := h.Guard.Open(h.cwd, ".env", nil)
+	kit.Require(t, err == nil, "a file that the user allowed is not sent: %v", err)
+	c.Close()
+	kit.Must(t, errors.Join(os.Remove(filepath.Join(h.cwd, ".env")), os.Symlink("deep/.ssh/id_rsa", filepath.Join(h.cwd, ".env"))))
+	h.check(".env")
+	p = h.check(".env")
+	kit.Check(t, p.Version == 2 && strings.Contains(p.problem, "keys or passwords"), "another secret in the place of the one that was allowed: %+v", p)
+}
+
+// TestPrivateFileInADocumentsPlace: a link instead of a document leads to no secret.
+func TestPrivateFileInADocumentsPlace(t *testing.T) {
+	h := newHarness(t)
+	saveFile(t, h.cwd, ".env", "s3cret")
+	doc := h.saveLinked("doc.md", "public")
+	if err := errors.Join(os.Remove(doc), os.Symlink(".env", doc)); err != nil {
+		t.Skip(err)
+	}
+	h.check("doc.md")
+	p := h.check("doc.md")
+	kit.Check(t, p.Version == 1 && strings.Contains(p.problem, "keys or passwords"), "version %d, %q", p.Version, p.problem)
+	if c, err := h.Guard.Open(h.cwd, "doc.md", nil); err == nil {
+		text, _ := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
+		t.Errorf("it is sent: %q", text)
+		c.Close()
+	}
+}
+
+// On Windows, other names are the same file.
+func TestPrivateNames(t *testing.T) {
+	for _, path := range []string{"/p/id_rsa.", "/p/ID_RSA ", "/p/server.key::$DATA", "/p/a:b.key"} {
+		kit.Check(t, private(path), "%q does not count as private", path)
+	}
+}
+
+// TestPrivatePaths: what a file is for may be said by its path, and a copy holds what the file does.
+func TestPrivatePaths(t *testing.T) {
+	for _, path := range []string{"/p/.git/config", "/home/kim/.config/gh/hosts.yml", "/p/.yarnrc.yml", "/p/.env.bak", "/p/id_rsa.old", "/p/server.key~", "/p/.npmrc.orig.bak",
+		"/p/.git/config.bak", "/p/secrets.yml.swp", "/p/credentials.json.save"} {
+		kit.Check(t, private(path), "%s does not count as private", path)
+	}
+}
+
+// Files that only look a little like them are documents like any other.
+func TestNotPrivate(t *testing.T) {
+	for _, path := range []string{"/p/environment.md", "/p/ssh/notes.md", "/p/keys.md", "/p/key", "/p/pem.txt", "/p/docs/keyring.md", "/p/aws.md", "/p/credentials.md",
+		"/p/secrets.md", "/p/env", "/p/config", "/p/gh/hosts.md", "/p/plan.md.bak", "/p/git/config", "/p/~", "/p/tfstate.md"} {
+		kit.Check(t, !private(path), "%s counts as private", path)
+	}
 }

@@ -1,10 +1,12 @@
 package library
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -291,4 +293,87 @@ func TestWriteFile(t *testing.T) {
 	entries, _ := os.ReadDir(filepath.Dir(path))
 	got, _ := os.ReadFile(path)
 	kit.Check(t, string(got) == "text" && len(entries) == 1, "%q, %v", got, entries)
+}
+
+// A session that lies here in several files, or came from another machine, is on disk, once, and not lost.
+func TestCopiesOnDisk(t *testing.T) {
+	r := newRoom(t, &stored{id: one, machine: abroad, copies: [][2]string{{one, here}, {one + "~2", here}, {one + " 2", here}}},
+		&stored{id: two, machine: here}, &stored{id: two + "~2", machine: here})
+	for _, name := range []string{"-p/" + one, "-q/" + one, "-p/" + one + " 2", "-p/" + two, "-q/" + two} {
+		r.write(name+".jsonl", prompt("a"), 0)
+	}
+	items, _, err := r.List(t.Context(), Filter{Limit: 9})
+	kit.Require(t, err == nil && len(items) == 3, "%+v, %v", items, err)
+	for _, i := range items {
+		kit.Check(t, i.State == OnBoth && i.Path != "", "%+v", i)
+	}
+	lost, err := r.Lost(t.Context())
+	kit.Check(t, err == nil && len(lost.Restorable)+len(lost.Gone) == 0, "%+v, %v", lost, err)
+}
+
+// TestCopyOfUser: of two users' sessions with one id and machine none is chosen, until the user is named.
+func TestCopyOfUser(t *testing.T) {
+	r := newRoom(t)
+	session := func(user, machine string) *remote.Session {
+		return &remote.Session{SessionID: one, User: user, Machine: machine, Host: "h"}
+	}
+	both := Found{Session: one, Stored: []*remote.Session{session("bob", here), session("ann", here), session("eve", abroad)}}
+	for name, c := range map[string]struct {
+		which      Copy
+		user, code string
+	}{
+		"nobody named":        {Copy{}, "", control.CodeAmbiguous},
+		"machine named":       {Copy{Machine: here}, "", control.CodeAmbiguous},
+		"ann":                 {Copy{User: "ann"}, "ann", ""},
+		"bob, machine":        {Copy{User: "bob", Machine: here}, "bob", ""},
+		"eve, elsewhere only": {Copy{User: "eve"}, "eve", ""},
+		"eve, not here":       {Copy{User: "eve", Machine: here}, "", control.CodeNoSession},
+		"somebody else":       {Copy{User: "kim"}, "", control.CodeNoSession},
+	} {
+		got, err := r.stored(t.Context(), both, c.which)
+		if c.code != "" {
+			kit.Check(t, remote.Is(err, c.code), "%s: %+v, %v, want %s", name, got, err, c.code)
+			continue
+		}
+		kit.Check(t, err == nil && got.User == c.user, "%s: %+v, %v, want that of %s", name, got, err, c.user)
+	}
+}
+
+// TestWorstLinesOnDisk: one line of 30 MB, whatever is in it, takes what a session and its timeline show from disk no
+// more memory than a few copies of it, and no more than a screen of output.
+func TestWorstLinesOnDisk(t *testing.T) {
+	const size = 30 << 20
+	record := func(kind, content string) string {
+		return `{"type":"` + kind + `","uuid":"u","sessionId":"s","cwd":"/work/shop","timestamp":"2026-11-20T09:00:00Z","message":{"role":"` +
+			kind + `","id":"m","model":"claude-opus-5","content":` + content + "}}\n"
+	}
+	fill := func(part string) string { return strings.Repeat(part, size/len(part)) }
+	list := func(part string) string { return "[" + strings.TrimSuffix(fill(part+","), ",") + "]" }
+	deep := strings.Repeat("[", 9900) + strings.Repeat("]", 9900)
+	for name, line := range map[string]string{
+		"markup":    record("assistant", `[{"type":"text","text":"`+fill(`# a\n- b *c*\n`)+`"}]`),
+		"blocks":    record("assistant", list(`{"type":"text","text":"x"}`)),
+		"nested":    record("assistant", `[{"type":"tool_use","id":"t","name":"Bash","input":{"x":`+list(deep)+`}}]`),
+		"calls":     record("assistant", list(`{"type":"tool_use","id":"t","name":"Read","input":{"file_path":"a.go"}}`)),
+		"results":   record("user", list(`{"type":"tool_result","tool_use_id":"t","content":"\u001b[31mx"}`)),
+		"sequences": record("user", `"`+fill(`\u001b[31ma\u001b[0m `)+`"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := record("user", `"hello"`) + line + record("user", `"bye"`)
+			l := &Library{Roots: []string{put(t, map[string]string{usageOne: text})}}
+			id := strings.TrimSuffix(usageOne[strings.LastIndex(usageOne, "/")+1:], ".jsonl")
+			show := func() (any, error) { return l.Show(t.Context(), id, View{Messages: 200}) }
+			timeline := func() (any, error) { return l.Timeline(t.Context(), id, Copy{}, nil, nil) }
+			for what, read := range map[string]func() (any, error){"session": show, "timeline": timeline} {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				got, err := read()
+				runtime.ReadMemStats(&after)
+				kit.Require(t, err == nil, "%s: %v", what, err)
+				out, err := json.Marshal(got)
+				took := after.TotalAlloc - before.TotalAlloc
+				kit.Check(t, err == nil && took <= 8*size && len(out) <= 1<<20, "%s: %d MiB allocated, %d bytes shown (%v)", what, took>>20, len(out), err)
+			}
+		})
+	}
 }

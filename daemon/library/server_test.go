@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/transcript"
 )
 
 const (
@@ -185,4 +187,134 @@ func prompt(text string) string {
 // promptAt is a prompt that was written some time ago.
 func promptAt(text string, ago time.Duration) string {
 	return strings.Replace(prompt(text), "2026-11-19T10:00:00Z", time.Now().Add(-ago).UTC().Format(time.RFC3339Nano), 1)
+}
+
+func TestMove(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the expected paths have slashes")
+	}
+	for _, c := range []struct{ old, now, cwd, want string }{
+		{"/home/kim/shop", "/w/shop", "/home/kim/shop", "/w/shop"},
+		{"/home/kim/shop", "/w/shop", "/home/kim/shop/api/v2", "/w/shop/api/v2"},
+		{"/home/kim/shop/", "/w/shop", "/home/kim/shop", "/w/shop"},
+		{"/home/kim/shop", "/w/shop", "/home/kim/shop2", "/home/kim/shop2"},
+		{"/home/kim/shop", "/w/shop", "/home/kim", "/home/kim"},
+		{"/home/kim/shop", "/w/shop", "/tmp/x", "/tmp/x"},
+		{"/home/kim/shop", "/w/shop", "", ""},
+		{"", "/w/shop", "/home", "/home"},
+		{`C:\src\shop`, "/w/shop", `C:\src\shop`, "/w/shop"},
+		{`C:\src\shop`, "/w/shop", `c:\SRC\shop\api\v2`, "/w/shop/api/v2"},
+		{`C:\src\shop`, "/w/shop", `C:/src/shop/api`, "/w/shop/api"},
+		{`C:\src\shop`, "/w/shop", `C:\src\shopping`, `C:\src\shopping`},
+		{`\\nas\src\shop`, "/w/shop", `\\nas\src\shop\api`, "/w/shop/api"},
+		{"/r/.claude/worktrees/a", "/w/r", "/r/.claude/worktrees/a/x", "/w/r/x"},
+		{"/r/.claude/worktrees/a", "/w/r", "/r/x", "/w/r/x"},
+		{"/r/.claude/worktrees/a", "/w/r", "/r/.claude/worktrees/b", "/w/r/.claude/worktrees/b"},
+		{"/r/.worktrees/a", "/w/r", "/r/x", "/w/r/x"},
+		{"/r", "/w/r", "/r/.claude/worktrees/a/x", "/w/r/.claude/worktrees/a/x"},
+	} {
+		got := newMove(c.old, c.now).to(c.cwd)
+		kit.Check(t, got == c.want, "%s to %s: %s became %s, want %s", c.old, c.now, c.cwd, got, c.want)
+	}
+}
+
+// TestMoveLine changes working directories only, and no byte next to them.
+func TestMoveLine(t *testing.T) {
+	m := newMove("/home/kim/shop", "/w")
+	for line, want := range map[string]string{
+		`{"cwd":"/home/kim/shop/a","message":{"content":"cd /home/kim/shop","cwd":"/home/kim/shop"},"o":"/home/kim/shop"}`: `{"cwd":"/w/a","message":{"content":"cd /home/kim/shop","cwd":"/home/kim/shop"},"o":"/home/kim/shop"}`,
+		`{"type":"relocated","relocatedCwd":"/home/kim/shop"}`:                                                             `{"type":"relocated","relocatedCwd":"/w"}`,
+		`{"type":"worktree-state","worktreeSession":{"originalCwd":"/home/kim/shop"}}`:                                     `{"type":"worktree-state","worktreeSession":{"originalCwd":"/home/kim/shop"}}`,
+		`{"cwd":"/home/kim/shop"`: `{"cwd":"/home/kim/shop"`,
+		"":                        "",
+	} {
+		got := string(m.line([]byte(line)))
+		kit.Check(t, got == want, "%s\nbecame %s\nwant   %s", line, got, want)
+	}
+	a, b := neutral([]byte(`{"cwd":"/a","x":1}`)), neutral([]byte(`{"cwd":"/b/c","x":1}`))
+	kit.Check(t, string(a) == string(b), "%s and %s", a, b)
+}
+
+func TestFolderName(t *testing.T) {
+	for cwd, want := range map[string]string{
+		"/home/kim/web_app.v2": "-home-kim-web-app-v2", `C:\src\x`: "C--src-x", "/a/é": "-a--", "/a/😀": "-a---", "/a//b": "-a--b",
+		"/" + strings.Repeat("x", 200): "", "/a/e\u0301": "",
+	} {
+		got, ok := folderName(cwd)
+		kit.Check(t, ok == (want != "") && (!ok || got == want), "%q: %q %v, want %q", cwd, got, ok, want)
+	}
+}
+
+// said is what an invented answer's line says. Empty fields are left out of the line.
+type said struct {
+	message, request, session, model, at string
+	input, output                        int
+	side                                 bool
+	more                                 string // members of the record
+}
+
+func (s said) line() string {
+	record := map[string]any{
+		"type": "assistant", "isSidechain": s.side, "cwd": "/work/shop", "version": "2.1.200",
+		"uuid": fmt.Sprintf("%x", []byte(s.message+s.request+s.session)), "timestamp": "2026-11-20T09:00:00.000Z",
+	}
+	message := map[string]any{"role": "assistant", "content": []any{}, "model": "claude-opus-5", "usage": map[string]any{
+		"input_tokens": s.input, "output_tokens": s.output, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 30,
+		"cache_creation": map[string]any{"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20}}}
+	for name, text := range map[string]string{"requestId": s.request, "sessionId": s.session, "timestamp": s.at} {
+		if text != "" {
+			record[name] = text
+		}
+	}
+	for name, text := range map[string]string{"id": s.message, "model": s.model} {
+		if text != "" {
+			message[name] = text
+		}
+	}
+	record["message"] = message
+	text, err := json.Marshal(record)
+	if err != nil {
+		panic(err)
+	}
+	if s.more != "" {
+		return strings.TrimSuffix(string(text), "}") + "," + s.more + "}"
+	}
+	return string(text)
+}
+
+// put writes transcripts below a new projects folder, by path.
+func put(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "projects")
+	for name, text := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		kit.WriteFile(t, path, text)
+	}
+	return root
+}
+
+func usageLines(all ...said) string {
+	var b strings.Builder
+	for _, s := range all {
+		b.WriteString(s.line() + "\n")
+	}
+	return b.String()
+}
+
+// disk sums what is below root, with a project's folder as its hash.
+func disk(root string) UsageDisk {
+	return UsageDisk{
+		Roots: []string{root}, Machine: "m1", Host: "laptop", Prices: transcript.DefaultPrices(),
+		Project: func(cwd, folder string) (hash, repository string) {
+			if main, found := strings.CutSuffix(cwd, "-beside"); found {
+				cwd, repository = main, main
+			}
+			return cwd + "|" + folder, repository
+		},
+	}
+}
+
+func sum(t *testing.T, root string, by ...string) Report {
+	t.Helper()
+	return kit.Try(disk(root).Sum(t.Context(), Query{By: by, Zone: time.UTC})).Must(t)
 }
