@@ -64,21 +64,19 @@ packaging:
 packaging/release:
 protocol: internal/sys transcript/redact
 server: internal/amount transcript/provenance protocol
-server/api: server server/audit server/auth server/derive server/limit server/recall server/wire transcript transcript/session protocol transcript/provenance
+server/api: server server/audit server/auth server/derive server/limit server/wire transcript transcript/session protocol transcript/provenance
 server/audit: server transcript transcript/redact protocol
 server/auth: server protocol
-server/derive: server server/extract transcript transcript/session transcript/provenance
-server/extract: server transcript
+server/derive: server transcript transcript/session transcript/provenance protocol
 server/limit: server/wire server
-server/recall: server transcript transcript/session server/derive transcript/provenance protocol
 server/store: server server/store/lines server/store/postgres server/store/sqlite server/store/sqlstore
 server/store/lines: internal/sys server server/store/sqlstore transcript transcript/redact protocol
 server/store/pgtest: e2e/kit
 server/store/postgres: server server/store/lines server/store/sqlstore server/store/search transcript protocol
-server/store/search: server server/extract server/store/lines server/store/sqlstore transcript protocol
+server/store/search: server server/derive server/store/lines server/store/sqlstore transcript protocol
 server/store/sqlite: internal/sys server server/store/lines server/store/sqlstore server/store/search transcript protocol
 server/store/sqlstore: server transcript transcript/provenance protocol
-server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/recall server/limit transcript/redact transcript/provenance protocol
+server/web: server server/auth server/derive server/web/chart server/web/page server/web/markup server/web/thread transcript transcript/session server/limit transcript/redact transcript/provenance protocol
 server/web/chart:
 server/web/markup:
 server/web/page: server server/auth transcript

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/wire"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
@@ -59,13 +59,13 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 	if f.Err != nil {
 		return nil, f.Err
 	}
-	projects, err := recall.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
+	projects, err := derive.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
 	if err != nil {
 		return nil, err
 	}
 	found, err := s.store.search.Rank(r.Context(), server.ScopeOf(who.User), projects.Ask(a))
 	if err == nil && len(found.List) == 0 {
-		err = recall.Unknown(r.Context(), s.store.names, server.ScopeOf(who.User), &a.Query)
+		err = derive.Unknown(r.Context(), s.store.names, server.ScopeOf(who.User), &a.Query)
 	}
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (s *Server) publicBase(r *http.Request) string {
 // it took.
 func (s *Server) timeline(r *http.Request, who server.Key) (any, error) {
 	f := newQuery(r.URL.Query(), nil)
-	q := recall.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
+	q := derive.TimelineQuery{Ref: refOf(r), After: f.Text("after"), Limit: f.Limit()}
 	var known []string
 	for _, k := range session.MomentKinds() {
 		known = append(known, string(k))
@@ -201,7 +201,7 @@ func (s *Server) timeline(r *http.Request, who server.Key) (any, error) {
 	if f.Err != nil {
 		return nil, f.Err
 	}
-	t, err := recall.TimelineOf(r.Context(), s.store.recall, server.ScopeOf(who.User), q)
+	t, err := derive.TimelineOf(r.Context(), s.store.recall, server.ScopeOf(who.User), q)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		f.Fail("q", "what POST takes, as JSON")
 		return f.Err
 	}
-	ask := recall.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r), Share: r.Method == http.MethodPost}
+	ask := derive.WhyQuery{Commits: q.Commits, Lines: each, URL: s.lineURL(r), Share: r.Method == http.MethodPost}
 	if err := ask.Check(); err != nil {
 		return wire.BadRequest("bad_request", err.Error())
 	}
@@ -265,7 +265,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 		_ = s.learn(r.Context(), names, owner) // "" for a name that cannot be read
 		return names[owner]
 	}
-	answers, shares, err := recall.Why(r.Context(), s.store.recall, server.ScopeOf(who.User), users, ask)
+	answers, shares, err := derive.AnswerWhy(r.Context(), s.store.recall, server.ScopeOf(who.User), users, ask)
 	if err != nil {
 		return err
 	}

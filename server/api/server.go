@@ -20,8 +20,8 @@ import (
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/auth"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/limit"
-	"github.com/ccship/ccship/server/recall"
 	"github.com/ccship/ccship/server/wire"
 	"github.com/ccship/ccship/transcript"
 )
@@ -205,8 +205,8 @@ type stores struct {
 	writes    writeStore
 	users     server.Users
 	masks     server.Masker
-	recall    recall.Store
-	names     recall.Names
+	recall    derive.AnswerStore
+	names     derive.Names
 	people    accountStore
 	kept      keptStore
 	measured  measured

@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/recall"
+
 	"github.com/ccship/ccship/server/wire"
 )
 
@@ -47,7 +47,7 @@ func (s *Server) sessions(r *http.Request, who server.Key) (any, error) {
 		Since: f.Moment("since"), Until: f.Moment("until"), Before: f.Moment("before"),
 		Text: f.Text("text"), Parent: f.Text("parent"), Agents: f.Flag("agents", true),
 	}
-	order := f.OneOf("order", "first", "recent", recall.ByCost, recall.ByTokens, recall.ByTime)
+	order := f.OneOf("order", "first", "recent", derive.ByCost, derive.ByTokens, derive.ByTime)
 	q.Recent = order == "recent"
 	if f.Err != nil {
 		return nil, f.Err
@@ -88,14 +88,14 @@ func (s *Server) ordered(ctx context.Context, scope server.Scope, q server.Sessi
 	if order == "first" || q.Recent {
 		return s.store.sessions.Find(ctx, scope, q)
 	}
-	finder := recall.Finder{Store: s.store.recall, Prices: s.Prices, Now: time.Now}
+	finder := derive.TopFinder{Store: s.store.recall, Prices: s.Prices, Now: time.Now}
 	found.List, err = finder.List(ctx, scope, q, order)
 	return found, err
 }
 
 // projects names the projects that a request may see, and makes of a name what the store knows the project by.
-func (s *Server) projects(r *http.Request, who server.Key, chosen *string) (*recall.Projects, error) {
-	p, err := recall.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
+func (s *Server) projects(r *http.Request, who server.Key, chosen *string) (*derive.Projects, error) {
+	p, err := derive.ReadProjects(r.Context(), s.store.sessions, server.ScopeOf(who.User))
 	*chosen = p.Key(*chosen)
 	return p, err
 }

@@ -1,3 +1,7 @@
+// Package derive keeps the summary, the texts, the answers and the drops of every stream in step with the stored
+// lines, knows which texts of a line can be found and what tokens cost, and answers from what is derived: what happened
+// in a session, who touched a file and why. It quotes what is stored, and asks no model. Each answer has bounded cost,
+// and shows only what its scope may see.
 package derive
 
 import (

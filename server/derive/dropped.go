@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
+	"github.com/ccship/ccship/transcript/provenance"
+	"github.com/ccship/ccship/transcript/session"
 )
 
 // maxDropped limits how many lines of one rewrite are searched for; later ones count as present.
@@ -149,4 +153,164 @@ func (x *pendingDrop) each(ctx context.Context, snap server.Snapshot, spans []se
 		}
 	}
 	return nil
+}
+
+// FoldOf returns the fold of the newest view of a snapshot's epoch, and up to where it goes. Both are zero as long as
+// nothing is derived, or nothing in this program's format.
+func FoldOf(ctx context.Context, snap server.Snapshot) (*session.Fold, server.Position, error) {
+	at, state, err := snap.Folded(ctx)
+	var fold session.Fold
+	var times session.TimelineBuilder
+	var wrote provenance.Builder
+	if err != nil || decodeState(state, &fold, &times, &wrote) != nil {
+		return &session.Fold{}, server.Position{}, err
+	}
+	return &fold, at, nil
+}
+
+// Origin returns the id of the session whose history a session begins with; "" if it is no fork, or as long as nothing
+// is derived. Claude Code 2.1.328 names that session in copied records; of other copies, it is the session that had the
+// first of the copied answers.
+func Origin(ctx context.Context, snap server.Snapshot) (string, error) {
+	fold, _, err := FoldOf(ctx, snap)
+	if err != nil {
+		return "", err
+	}
+	if from := fold.Summary().ForkedFrom; from != "" {
+		return from, nil
+	}
+	return snap.CopiedFrom(ctx)
+}
+
+// origin says which session a transcript is, by its records: see server.Summary.
+type origin struct {
+	name string
+	copy bool
+}
+
+// add adds a record of a stream. A file that continues another session begins with that one's records, and has its own
+// after them: it is no copy.
+func (o *origin) add(stream string, r *transcript.Record) {
+	switch {
+	case r.UUID == "" || r.SessionID == "":
+	case o.name == "":
+		o.name, o.copy = r.SessionID+"/"+r.UUID, r.SessionID != stream
+	case o.copy && r.SessionID == stream:
+		_, first, _ := strings.Cut(o.name, "/")
+		o.name, o.copy = stream+"/"+first, false
+	}
+}
+
+// Cost is what the answers of a row cost. Its Model must be set.
+func Cost(p *transcript.Prices, row server.UsageRow) transcript.Cost {
+	t := row.Tokens
+	u := transcript.Usage{
+		Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite5m: t.CacheWrite5m, CacheWrite1h: t.CacheWrite1h,
+		WebSearches: t.Searches,
+	}
+	return p.Cost(row.Model, u, row.Long)
+}
+
+// CostOfAll is what the answers of all rows cost together.
+func CostOfAll(p *transcript.Prices, rows []server.UsageRow) (sum transcript.Cost) {
+	for _, r := range rows {
+		sum = sum.Plus(Cost(p, r))
+	}
+	return sum
+}
+
+// shift is what a worker does with the tasks that it leased at once. What is derived of several streams is stored in
+// one transaction.
+type shift struct {
+	d     *Deriver
+	ends  time.Time
+	rest  bool  // streams rest when they are done
+	steps int   // that were made
+	first error // of a task
+
+	group []saving
+	text  int // bytes of texts in the group
+	rows  int
+}
+
+// saving is a step that waits to be stored.
+type saving struct {
+	w   *derivation
+	out *server.Derivation
+}
+
+// derive works on every task: until it is done, or in the first step after the shift has ended.
+func (s *shift) derive(ctx context.Context, tasks []server.Task) {
+	for _, task := range tasks {
+		w := s.d.kept.take(s.d.Store, &task)
+		for ended := false; !ended; {
+			w.last = time.Now().After(s.ends)
+			out, err := w.step(ctx)
+			if err != nil {
+				s.failed(&task, err)
+				break
+			}
+			out.Released = !out.Done && w.last
+			if s.rest && out.Done {
+				out.Rest = rest
+			}
+			ended = out.Done || out.Released
+			if s.add(w, out); !ended || s.full() {
+				ended = !s.save(ctx) || ended
+			}
+		}
+	}
+	s.save(ctx)
+}
+
+// failed keeps the first error. Another worker has the stream, it has changed, or it was forgotten: that is none.
+func (s *shift) failed(task *server.Task, err error) {
+	if errors.Is(err, server.ErrStale) || errors.Is(err, server.ErrNotFound) || s.first != nil {
+		return
+	}
+	s.first = fmt.Errorf("derive session %q: %w", task.SessionID, err)
+}
+
+func (s *shift) add(w *derivation, out *server.Derivation) {
+	s.steps++
+	s.group = append(s.group, saving{w, out})
+	for i := range out.Texts {
+		s.text += len(out.Texts[i].Text)
+	}
+	s.rows += len(out.Answers) + len(out.Moments)
+}
+
+// full says that the group is as much as a transaction may write.
+func (s *shift) full() bool {
+	return s.text >= stepText || s.rows >= stepAnswers || len(s.group) >= leaseMost
+}
+
+// save stores the group; steps that cannot be stored together are stored one by one. It reports whether the last one
+// is stored.
+func (s *shift) save(ctx context.Context) (saved bool) {
+	group := s.group
+	s.group, s.text, s.rows = nil, 0, 0
+	if len(group) == 0 {
+		return true
+	}
+	list := make([]*server.Derivation, len(group))
+	for i, x := range group {
+		list[i] = x.out
+	}
+	err := s.d.Store.SaveDerived(ctx, list...)
+	for i, x := range group {
+		err := err
+		if err != nil && len(group) > 1 {
+			err = s.d.Store.SaveDerived(ctx, list[i])
+		}
+		if saved = err == nil; !saved {
+			s.failed(&x.w.task, err)
+			continue
+		}
+		x.w.stored(x.out)
+		if x.out.Done {
+			s.d.kept.put(x.w)
+		}
+	}
+	return saved
 }

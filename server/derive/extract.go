@@ -2,12 +2,17 @@ package derive
 
 import (
 	"cmp"
+	"container/list"
+	"encoding"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/transcript"
 	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
@@ -25,7 +30,7 @@ type extractor struct {
 	keep    bool // texts and answers, not only the fold
 	bytes   int  // of lines
 	text    int  // bytes of texts
-	texts   extract.Texts
+	texts   texts
 	undated int // texts, the first ones, that came before any time
 	answers map[string]transcript.UsageSample
 	moments map[momentPlace]session.Moment
@@ -45,7 +50,7 @@ func (h *extractor) line(l server.Line) error {
 			h.w.turn = l.Index
 		}
 	}
-	for _, r := range extract.Records(l) {
+	for _, r := range records(l) {
 		h.record(l.Index, r)
 	}
 	for i := range h.texts.List[from:] {
@@ -96,7 +101,7 @@ func (h *extractor) record(line int64, r transcript.Record) {
 			}
 			h.answer(*e.Usage, e.SessionID, at)
 		case r.Type == "queue-operation" && (e.Kind == session.PromptEvent || e.Kind == session.MessageEvent):
-			h.carried(line, at, extract.KindOf(e.Speaker), e.Text)
+			h.carried(line, at, kindOf(e.Speaker), e.Text)
 		}
 	}
 	h.texts.Record(line, at, &r)
@@ -168,4 +173,129 @@ func (h *extractor) into(d *server.Derivation) {
 			},
 		})
 	}
+}
+
+// keptBytes bounds what is kept of streams that were derived last, about.
+const keptBytes = 48 << 20
+
+// kept are the folds of streams that were derived last, so that the next line of a live session costs that line.
+// The zero value is ready; safe for concurrent use.
+type kept struct {
+	mu    sync.Mutex
+	by    map[int64]*list.Element // of recent, whose values are *derivation; guarded by mu
+	order list.List               // most recently used in front
+	bytes int
+}
+
+// take begins the work on a task: from what is kept of it, if that is as the task says.
+func (k *kept) take(store Derivable, task *server.Task) *derivation {
+	fresh := &derivation{store: store, task: *task, facts: task.Summary, before: task.Summary, clock: task.Summary.Ended,
+		turn: -1}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.by[task.Stream]
+	if e == nil {
+		return fresh
+	}
+	w := k.remove(e)
+	if w.task.Position != task.Position || w.task.Masked != task.Masked || w.task.Version != task.Derived {
+		return fresh // another worker derived it since, maybe from other lines
+	}
+	w.task, w.before = *task, task.Summary
+	return w
+}
+
+// put keeps what a task left.
+func (k *kept) put(w *derivation) {
+	w.weight = w.size()
+	if w.weight > keptBytes/4 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.by == nil {
+		k.by = map[int64]*list.Element{}
+	}
+	if e := k.by[w.task.Stream]; e != nil {
+		k.remove(e) // another worker's, whose lease had ended
+	}
+	k.by[w.task.Stream] = k.order.PushFront(w)
+	for k.bytes += w.weight; k.bytes > keptBytes; {
+		k.remove(k.order.Back())
+	}
+}
+
+// remove is called with mu held.
+func (k *kept) remove(e *list.Element) *derivation {
+	w := k.order.Remove(e).(*derivation) //nolint:forcetypeassert // order has nothing else
+	delete(k.by, w.task.Stream)
+	k.bytes -= w.weight
+	return w
+}
+
+// momentPlace identifies a moment in its stream.
+type momentPlace struct {
+	line int64
+	part int
+}
+
+// happened adds a record of the newest view to the timeline.
+func (h *extractor) happened(line int64, r *transcript.Record, events []session.Event) {
+	if h.times == nil {
+		return
+	}
+	for _, m := range h.times.Add(line, r, events) {
+		if h.moments == nil {
+			h.moments = map[momentPlace]session.Moment{}
+		}
+		h.moments[momentPlace{m.Line, m.Part}] = m
+	}
+}
+
+// momentsOf returns the moments of a step in their stored form, in order.
+func (h *extractor) momentsOf() []server.Moment {
+	var out []server.Moment
+	for _, m := range slices.SortedFunc(maps.Values(h.moments), session.CompareMoments) {
+		x := server.Moment{Line: m.Line, Part: int64(m.Part)}
+		if !m.Gone {
+			data, err := json.Marshal(m)
+			if err != nil {
+				continue // a time that JSON does not have: the record is damaged
+			}
+			x.Kind, x.Data = string(m.Kind), data
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+var errDerivedState = errors.New("not a state of this version")
+
+// encodeState returns the state of a stream's fold, of its timeline, and of what reads its edits.
+func encodeState(parts ...encoding.BinaryMarshaler) (out []byte, err error) {
+	for _, p := range parts {
+		b, err := p.MarshalBinary()
+		if err != nil {
+			return nil, err
+		}
+		out = append(binary.AppendUvarint(out, uint64(len(b))), b...)
+	}
+	return out, nil
+}
+
+// decodeState reads what encodeState wrote. After an error all are empty.
+func decodeState(state []byte, fold *session.Fold, times *session.TimelineBuilder, wrote *provenance.Builder) error {
+	for _, p := range []encoding.BinaryUnmarshaler{fold, times, wrote} {
+		n, size := binary.Uvarint(state)
+		err := errDerivedState
+		if size > 0 && n <= uint64(len(state)-size) {
+			err = p.UnmarshalBinary(state[size:][:n])
+			state = state[size:][n:]
+		}
+		if err != nil {
+			*fold, *times, *wrote = session.Fold{}, session.TimelineBuilder{}, provenance.Builder{}
+			return err
+		}
+	}
+	return nil
 }

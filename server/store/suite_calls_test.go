@@ -10,7 +10,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 )
 
 // calls: a search for a tool or a file chooses tool calls, and results by the call that they answer, wherever it is.
@@ -127,7 +127,7 @@ func says(kind, text string) string {
 
 // said are the texts of a line, as a deriver has them.
 func said(l server.Line, at time.Time) []server.Text {
-	list := extract.Of(l)
+	list := derive.TextsOf(l)
 	for i := range list {
 		list[i].Time = at
 	}

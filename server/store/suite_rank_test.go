@@ -11,7 +11,7 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/search"
 )
 
@@ -199,7 +199,7 @@ func (s suite) rankPast(t *testing.T) {
 	put(t, st, h)
 	d := server.Derivation{}
 	for _, l := range h.Lines {
-		for _, x := range extract.Of(l) {
+		for _, x := range derive.TextsOf(l) {
 			x.Turn = l.Index
 			d.Texts = append(d.Texts, x)
 		}

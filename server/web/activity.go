@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -52,12 +52,12 @@ func dayOf(at time.Time, zone time.Duration) time.Time {
 	return at.Add(zone).UTC().Truncate(24 * time.Hour).Add(-zone)
 }
 
-func (p *homePages) most() recall.Finder {
-	return recall.Finder{Store: p.store, Prices: p.Prices, Now: p.now}
+func (p *homePages) most() derive.TopFinder {
+	return derive.TopFinder{Store: p.store, Prices: p.Prices, Now: p.now}
 }
 
 // topRows returns the rows of sessions that have the most of something.
-func (p *homePages) topRows(list []recall.TopSession) []row {
+func (p *homePages) topRows(list []derive.TopSession) []row {
 	found := make([]server.FoundSession, len(list))
 	for i, x := range list {
 		found[i] = x.FoundSession
@@ -95,7 +95,7 @@ const fewTop = 5
 func (p *homePages) activity(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	scope, now := server.ScopeOf(who.User), p.now()
 	a := activity{Layout: p.site.Layout(r, who, "Activity", "sessions"), Bare: r.URL.Query().Get("bare") != ""}
-	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-recall.BackOf), page.Zone(r))}
+	q := server.UsageQuery{Zone: page.Zone(r), Since: dayOf(now.Add(-derive.BackOf), page.Zone(r))}
 	var err error
 	if a.Week, a.Year, err = heatOf(r.Context(), p.store, scope, q, now); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
@@ -83,7 +83,7 @@ type list struct {
 	// Action is the address of the list without what narrows it besides its project, Narrowed a query of all that does.
 	Action, Narrowed string
 
-	projects *recall.Projects
+	projects *derive.Projects
 }
 
 // view is a saved view: sessions that stand in some way.
@@ -165,9 +165,9 @@ func (p *homePages) list(w http.ResponseWriter, r *http.Request, who server.Logi
 
 // narrowed reads which sessions a request asks for, and the projects that there are.
 func (p *homePages) narrowed(r *http.Request, who server.Login,
-	users []server.User) (find server.SessionQuery, projects *recall.Projects, err error) {
+	users []server.User) (find server.SessionQuery, projects *derive.Projects, err error) {
 	q := r.URL.Query()
-	if projects, err = recall.ReadProjects(r.Context(), p.store, server.ScopeOf(who.User)); err != nil {
+	if projects, err = derive.ReadProjects(r.Context(), p.store, server.ScopeOf(who.User)); err != nil {
 		return find, nil, err
 	}
 	find = readFilter(q, p.site.Base, "/", users).Query(p.now(), page.Zone(r))

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/web/page"
 )
@@ -78,7 +78,7 @@ func (v *Viewer) filterNames(ctx context.Context, who server.Login) (list []stri
 			values[name] = append(values[name], value)
 		}
 	}
-	for _, p := range recall.ProjectsOf(groups.List).List {
+	for _, p := range derive.ProjectsOf(groups.List).List {
 		add("project", p.Name)
 	}
 	for _, g := range groups.List {

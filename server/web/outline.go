@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/session"
@@ -22,7 +22,7 @@ const lastPart = ".1000000000"
 // are derived.
 func (v *Viewer) moments(ctx context.Context, scope server.Scope, s *thread.Stream, after string,
 	short bool) (rows []thread.Prompt, next string, read int64, err error) {
-	q := recall.TimelineQuery{Ref: s.Ref(), After: after, Limit: thread.MaxPrompts}
+	q := derive.TimelineQuery{Ref: s.Ref(), After: after, Limit: thread.MaxPrompts}
 	switch line, err := strconv.ParseInt(after, 10, 64); {
 	case err == nil && line < 0: // before the first
 		q.After = ""
@@ -34,7 +34,7 @@ func (v *Viewer) moments(ctx context.Context, scope server.Scope, s *thread.Stre
 			q.Kinds = append(q.Kinds, k)
 		}
 	}
-	t, err := recall.TimelineOf(ctx, v.store, scope, q)
+	t, err := derive.TimelineOf(ctx, v.store, scope, q)
 	if err != nil {
 		return nil, "", 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/transcript"
 )
@@ -40,14 +40,14 @@ type row struct {
 }
 
 // rows are those of sessions. projects and names are theirs and their users', as far as rows say so.
-func (p *homePages) rows(list []server.FoundSession, projects *recall.Projects, names map[int64]string,
+func (p *homePages) rows(list []server.FoundSession, projects *derive.Projects, names map[int64]string,
 	dropped map[int64]bool) []row {
 	var out []row
 	for _, x := range list {
 		s := row{FoundSession: x, Title: x.Summary.Name(), Who: names[x.Owner],
 			Live: p.now().Sub(x.Active) < liveFor, Dropped: dropped[x.ID], Where: machineName(x.Session)}
 		s.Name = projects.Of(&x.Session)
-		if _, s.Worktree = recall.Worktree(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
+		if _, s.Worktree = derive.Worktree(x.Cwd); s.Worktree != "" && x.Summary.Branch == "worktree-"+s.Worktree {
 			s.Summary.Branch = "" // it says the same
 		}
 		s.Tokens, s.Cost = sumUsage(p.Prices, x.Usage)
@@ -115,11 +115,11 @@ func byProject(rows []row) []group {
 		if !known {
 			i = len(out)
 			at[key] = i
-			folder, _ := recall.Worktree(s.Cwd)
+			folder, _ := derive.Worktree(s.Cwd)
 			out = append(out, group{Name: s.Name, Where: folder})
 		}
 		// The folder that has the project's name is the repository, others are worktrees of it.
-		if folder, _ := recall.Worktree(s.Cwd); named(folder, s.Name) && !named(out[i].Where, s.Name) {
+		if folder, _ := derive.Worktree(s.Cwd); named(folder, s.Name) && !named(out[i].Where, s.Name) {
 			out[i].Where = folder
 		}
 		out[i].Sessions = append(out[i].Sessions, s)
@@ -135,11 +135,11 @@ func named(folder, name string) bool {
 // rowProject is the repository of a session, or for one in a worktree whose machine did not find it that of the folder
 // above, or of the first worktree there.
 func rowProject(s row, rows []row) string {
-	folder, worktree := recall.Worktree(s.Cwd)
+	folder, worktree := derive.Worktree(s.Cwd)
 	if worktree == "" {
 		return s.Repository
 	}
-	sameFolder := func(o row) bool { f, _ := recall.Worktree(o.Cwd); return o.Machine == s.Machine && f == folder }
+	sameFolder := func(o row) bool { f, _ := derive.Worktree(o.Cwd); return o.Machine == s.Machine && f == folder }
 	i := slices.IndexFunc(rows, func(o row) bool { return o.Cwd == folder && sameFolder(o) })
 	if i < 0 {
 		i = slices.IndexFunc(rows, sameFolder)

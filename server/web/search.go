@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
@@ -99,7 +99,7 @@ func (v *Viewer) search(w http.ResponseWriter, r *http.Request, who server.Login
 // rank fills in what a query finds.
 func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.RankQuery) error {
 	scope := server.ScopeOf(who.User)
-	projects, err := recall.ReadProjects(r.Context(), v.store, scope)
+	projects, err := derive.ReadProjects(r.Context(), v.store, scope)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (v *Viewer) rank(r *http.Request, who server.Login, p *found, ask server.Ra
 		list, err = v.store.Rank(r.Context(), scope, projects.Ask(ask))
 	}
 	if err == nil && len(list.List) == 0 {
-		err = recall.Unknown(r.Context(), v.store, scope, &ask.Query)
+		err = derive.Unknown(r.Context(), v.store, scope, &ask.Query)
 		p.Notes = ask.Query.Notes
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/recall"
+
 	"github.com/ccship/ccship/server/web/chart"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/transcript"
@@ -195,7 +195,7 @@ func (v *Viewer) ask(r *http.Request, p *usagePage, groups []server.Group, users
 
 // read takes from a filter what sums are asked for, and names for them from groups.
 func (a *usageAsk) read(f filter, groups []server.Group, east time.Duration, now time.Time) {
-	of, projects := f.Query(now, east), recall.ProjectsOf(groups)
+	of, projects := f.Query(now, east), derive.ProjectsOf(groups)
 	a.query = server.UsageQuery{Zone: east, Project: projects.Key(of.Project), Model: of.Model, Machine: of.Machine,
 		User: of.User}
 	a.end(now.Add(east).UTC().Truncate(24 * time.Hour))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/recall"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/web/page"
 	"github.com/ccship/ccship/server/web/thread"
 	"github.com/ccship/ccship/transcript/provenance"
@@ -52,7 +52,7 @@ type whyTurn struct {
 type fileTurnsPage struct {
 	page.Layout
 	File  string
-	Turns []recall.FileTurn
+	Turns []derive.FileTurn
 	More  bool // there are older ones
 }
 
@@ -60,8 +60,8 @@ type fileTurnsPage struct {
 func (v *Viewer) fileTurns(w http.ResponseWriter, r *http.Request, who server.Login, file string) error {
 	p := fileTurnsPage{Layout: v.Layout(r, who, "Why", "sessions"), File: file}
 	var err error
-	p.Turns, p.More, err = recall.FileTurns(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()),
-		recall.FileQuery{File: file, Project: r.URL.Query().Get("project"), To: v.Now(), URL: v.lineURL})
+	p.Turns, p.More, err = derive.FileTurns(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()),
+		derive.FileQuery{File: file, Project: r.URL.Query().Get("project"), To: v.Now(), URL: v.lineURL})
 	if err != nil {
 		return err
 	}
@@ -127,11 +127,11 @@ func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) e
 		return v.fileTurns(w, r, who, file)
 	}
 	commits, err := provenance.ParseLink(r.URL.Query().Get("q"))
-	ask := recall.WhyQuery{Commits: commits, URL: v.lineURL}
+	ask := derive.WhyQuery{Commits: commits, URL: v.lineURL}
 	if err != nil || len(commits) == 0 || ask.Check() != nil {
 		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
 	}
-	answers, _, err := recall.Why(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
+	answers, _, err := derive.AnswerWhy(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -39,7 +39,7 @@ type ofOwner struct {
 // past is a line of the prompt history.
 type past struct {
 	line int64
-	extract.Past
+	derive.Past
 }
 
 // readCandidate reads the lines of a candidate.
@@ -107,11 +107,11 @@ func (s *search) readLine(x *candidate, l server.Line) {
 		x.unmatched = append(x.unmatched, l)
 		return
 	}
-	if p, ok := extract.PastOf(l); ok {
+	if p, ok := derive.PastOf(l); ok {
 		x.past = append(x.past, past{l.Index, p})
 		return
 	}
-	texts := extract.Of(l)
+	texts := derive.TextsOf(l)
 	for _, c := range x.doc.Carried {
 		if c.Line == l.Index && x.doc.Round == x.st.round {
 			texts = append(texts, server.Text{Kind: kindOf(c.Kind), Text: c.Text})

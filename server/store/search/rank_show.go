@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -119,7 +119,7 @@ func (r *ranking) showDoc(ctx context.Context, g *group, x *info, d *doc, good b
 		if wanted[l.Index] != good || !x.counts(d, l.Index) {
 			return nil
 		}
-		for _, text := range extract.Of(l) {
+		for _, text := range derive.TextsOf(l) {
 			if h, n := r.hit(d, l.Index, &text); h != nil {
 				h.text.Epoch, h.text.Current = epoch, x.shows(d, l.Index)
 				g.lines, near = append(g.lines, *h), math.Max(near, n)
@@ -255,10 +255,10 @@ func (r *ranking) addGone(ctx context.Context) error {
 	s.d = r.d
 	for _, t := range r.history[:min(len(r.history), mostHistory)] {
 		x := r.infos[t.stream]
-		var said extract.Past
+		var said derive.Past
 		span := server.Span{Generation: t.generation, From: t.line, To: t.line + 1}
 		err := r.x.lines(ctx, r.d, Place{x.owner, t.stream, t.epoch}, span, func(l server.Line) error {
-			said, _ = extract.PastOf(l)
+			said, _ = derive.PastOf(l)
 			return nil
 		})
 		session := said.Session
@@ -297,7 +297,7 @@ func (r *ranking) excludePast(ctx context.Context) error {
 			if _, is := slices.BinarySearch(lines, l.Index); !is {
 				return nil
 			}
-			if p, ok := extract.PastOf(l); ok {
+			if p, ok := derive.PastOf(l); ok {
 				r.excluded[x.goneKey(p.Session)] = true
 			}
 			return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -32,7 +32,7 @@ type search struct {
 	shown []string // what snippets mark
 	of    *ranking // set when ranking walks lines; nil for Search
 	holds func(text string) bool
-	calls extract.Calls
+	calls derive.Calls
 	plan  plan
 	kinds uint32
 	since int64 // oldest time
@@ -111,7 +111,7 @@ func (x *Index) Search(ctx context.Context, scope server.Scope, q server.SearchQ
 }
 
 func (x *Index) search(scope server.Scope, q server.SearchQuery) *search {
-	return &search{x: x, scope: scope, q: q, kinds: bitsOf(q.KindsOrAll()), calls: extract.CallsOf(q.Tool, q.File),
+	return &search{x: x, scope: scope, q: q, kinds: bitsOf(q.KindsOrAll()), calls: derive.CallsOf(q.Tool, q.File),
 		since: math.MinInt64, upper: math.MaxInt64, streams: map[int64]*stream{}, began: time.Now(),
 		alike: map[alike]place{}, sessions: map[ofOwner]bool{}, seed: maphash.MakeSeed(), budget: x.bounds.Bytes}
 }

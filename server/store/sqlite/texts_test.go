@@ -12,7 +12,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 	"github.com/ccship/ccship/server/store/search"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
@@ -60,7 +60,7 @@ func putText(t *testing.T, s *Store, owner int64, session string, index int64, t
 // derivationOf is what the last line of a task says.
 func derivationOf(t *testing.T, s *Store, task server.Task, l server.Line) *server.Derivation {
 	t.Helper()
-	d := &server.Derivation{Task: task, Position: task.Position, Done: true, Texts: extract.Of(l)}
+	d := &server.Derivation{Task: task, Position: task.Position, Done: true, Texts: derive.TextsOf(l)}
 	if d.Position.Epoch == 0 {
 		snap := kit.Try(s.Open(t.Context(), server.Ref{Stream: task.Stream})).Must(t)
 		d.Position.Epoch = snap.Epochs()[0].ID

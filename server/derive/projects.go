@@ -1,4 +1,4 @@
-package recall
+package derive
 
 import (
 	"cmp"
@@ -55,7 +55,7 @@ func ProjectsOf(groups []server.Group) *Projects {
 			if _, worktree := Worktree(g.Cwd); worktree != "" && places[id] > 1 {
 				name += " (" + worktree + ")"
 			}
-			if key != id && key == ProjectName(key, g.Cwd, "") {
+			if key != id && key == projectName(key, g.Cwd, "") {
 				name = key
 			}
 			p.List = append(p.List, Project{Key: key, Name: name})
@@ -87,7 +87,7 @@ func (p *Projects) Of(x *server.Session) string {
 	if p != nil {
 		name = p.names[x.Repository]
 	}
-	return cmp.Or(name, ProjectName(x.Project, x.Cwd, x.ProjectHash))
+	return cmp.Or(name, projectName(x.Project, x.Cwd, x.ProjectHash))
 }
 
 // Key returns what the store knows a project by that is called so, or the name itself.
@@ -117,7 +117,7 @@ func (p *Projects) Ask(a server.RankQuery) server.RankQuery {
 // Counts returns how many sessions each of some projects has, by their names.
 func (p *Projects) Counts(list []protocol.Count) (out []protocol.Count) {
 	for _, c := range list {
-		name := cmp.Or(p.Name(c.Value), ProjectName(c.Name, "", c.Value))
+		name := cmp.Or(p.Name(c.Value), projectName(c.Name, "", c.Value))
 		i := slices.IndexFunc(out, func(o protocol.Count) bool { return o.Value == name })
 		if i < 0 {
 			i = len(out)
@@ -177,7 +177,7 @@ func projectNames(groups []server.Group) (names map[string]string, shared map[st
 	for _, g := range groups {
 		id, cwd := projectID(g), slashed(g.Cwd)
 		if below, known := at[id]; !known || cwd != "" && strings.HasPrefix(below, cwd+"/") {
-			names[id], at[id] = ProjectName(g.Project, g.Cwd, id), cwd
+			names[id], at[id] = projectName(g.Project, g.Cwd, id), cwd
 			folders[id], in[id] = around(g.Cwd, names[id]), id
 			if g.Repository == "" && cwd != "" {
 				in[id] = fmt.Sprint(g.Owner, " ", g.Machine, " ", folders[id], "/", names[id])
@@ -234,9 +234,9 @@ func distinguish(names, folders, in map[string]string) {
 	}
 }
 
-// ProjectName returns what a project is called, whatever of it is known. A worktree whose repository its machine did
+// projectName returns what a project is called, whatever of it is known. A worktree whose repository its machine did
 // not find is called by that all the same.
-func ProjectName(name, cwd, hash string) string {
+func projectName(name, cwd, hash string) string {
 	folder, worktree := Worktree(cwd)
 	if worktree != "" && name == worktree {
 		name = transcript.FolderName(folder)

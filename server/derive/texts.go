@@ -1,4 +1,4 @@
-package extract
+package derive
 
 import (
 	"cmp"
@@ -11,6 +11,140 @@ import (
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/transcript"
 )
+
+// maxText limits the searchable text of one line and kind, in bytes.
+const maxText = 256 << 10
+
+// texts collects texts, at most one for each line and kind. Those of a line come one after the other.
+type texts struct {
+	List []server.Text
+}
+
+// TextsOf returns the texts of a line.
+func TextsOf(l server.Line) []server.Text {
+	var t texts
+	t.Past(l)
+	for _, r := range records(l) {
+		t.Record(l.Index, time.Time{}, &r)
+	}
+	return t.List
+}
+
+// records returns the records of a line.
+func records(l server.Line) []transcript.Record {
+	switch l.Kind {
+	case server.Object:
+		return []transcript.Record{transcript.Parse(l.Raw)}
+	case server.Opaque:
+		return transcript.Records(l.Raw)
+	}
+	return nil
+}
+
+// Record adds the texts of a record.
+func (t *texts) Record(line int64, at time.Time, r *transcript.Record) {
+	said := r.Speech()
+	known := said.Speaker != transcript.NoSpeaker
+	t.Add(line, at, kindOf(said.Speaker), said.Text)
+	for _, reply := range r.Replies() {
+		t.Add(line, at, "prompt", reply.Text)
+	}
+	var blocks []transcript.Block
+	if r.Message != nil {
+		blocks = r.Message.Blocks()
+	}
+	t.places(line, at, r, blocks)
+	switch r.Type {
+	case "user", "assistant":
+		t.blocks(line, at, r, blocks, known)
+	case "attachment":
+		t.attached(line, at, r, known)
+	case "queue-operation": // a prompt that may never have left the queue
+		if r.Subtype == "enqueue" && transcript.QueuedSpeech(r.Text).Speaker.Human() {
+			t.Add(line, at, "other", r.Text)
+		}
+	case "file-history-snapshot", "file-history-delta":
+		t.snapshot(line, at, r)
+	case "system":
+		t.Add(line, at, "other", r.Text)
+		t.Add(line, at, "other", r.Error)
+	case "custom-title", "ai-title", "summary":
+		t.Add(line, at, "title", r.Title)
+	case "tag", "agent-name", "pr-link":
+		if r.Labels != nil {
+			t.Add(line, at, "other", strings.TrimSpace(r.Labels.Tag+r.Labels.AgentName+r.Labels.PRURL))
+		}
+	}
+}
+
+// kindOf returns the kind of text that a speaker says.
+func kindOf(s transcript.Speaker) string {
+	if s == transcript.Peer || s == transcript.Background {
+		return "message"
+	}
+	return "prompt"
+}
+
+func (t *texts) blocks(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block, known bool) {
+	for i := range blocks {
+		b := &blocks[i]
+		switch b.Kind {
+		case transcript.TextBlock:
+			switch {
+			case r.Type == "assistant" && !r.APIError && !r.Message.Synthetic():
+				t.Add(line, at, "answer", b.Text)
+			case !known:
+				t.Add(line, at, "other", b.Text)
+			}
+		case transcript.ThinkingBlock:
+			t.Add(line, at, "thinking", b.Text)
+		case transcript.ToolUseBlock:
+			t.use(line, at, b)
+		case transcript.ToolResultBlock:
+			t.Add(line, at, "result", b.Output())
+		}
+	}
+}
+
+// use adds what a tool call says.
+func (t *texts) use(line int64, at time.Time, b *transcript.Block) {
+	t.Add(line, at, "tool", b.ToolName+" "+inputText(b.Input))
+}
+
+// Add keeps a text; several of one line and kind become one.
+func (t *texts) Add(line int64, at time.Time, kind, text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	for i := len(t.List) - 1; i >= 0 && t.List[i].Line == line; i-- {
+		if x := &t.List[i]; x.Kind == kind {
+			if len(x.Text) < maxText {
+				x.Text = cutText(x.Text + "\n" + text)
+			}
+			return
+		}
+	}
+	t.List = append(t.List, server.Text{Line: line, Time: at, Kind: kind, Text: cutText(text)})
+}
+
+// cutText truncates a text, and releases the text it was cut from.
+func cutText(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxText]), "")
+}
+
+// inputText returns the values of a tool's input, in the order of their names. The names are not searchable.
+func inputText(input json.RawMessage) string {
+	var v any
+	if json.Unmarshal(input, &v) != nil {
+		return ""
+	}
+	var c collector
+	c.collect(v)
+	return c.out.String()
+}
 
 // unsearched are attachments that are the same in many sessions, that repeat what is elsewhere, or that say nothing a
 // person looks for.
@@ -32,7 +166,7 @@ var unread = map[string]bool{
 const maxUnbroken = 1 << 10
 
 // attached adds what an attachment says.
-func (t *Texts) attached(line int64, at time.Time, r *transcript.Record, known bool) {
+func (t *texts) attached(line int64, at time.Time, r *transcript.Record, known bool) {
 	switch {
 	case known || unsearched[r.Subtype]:
 	case r.Subtype == "queued_command":
@@ -83,7 +217,7 @@ func (c *collector) collect(v any) {
 
 // snapshot adds the files that Claude Code made a backup of. A snapshot repeats those of the snapshots before it, and
 // an update those of the updates before it, so that a file counts only where its backup is new.
-func (t *Texts) snapshot(line int64, at time.Time, r *transcript.Record) {
+func (t *texts) snapshot(line int64, at time.Time, r *transcript.Record) {
 	var path string
 	if json.Unmarshal(r.Snapshot, &path) == nil {
 		t.Add(line, at, "other", path)
@@ -143,7 +277,7 @@ func PastOf(l server.Line) (Past, bool) {
 }
 
 // Past adds what a line of the prompt history says.
-func (t *Texts) Past(l server.Line) {
+func (t *texts) Past(l server.Line) {
 	if p, ok := PastOf(l); ok {
 		t.Add(l.Index, p.Time, server.HistoryKind, p.Text)
 	}
@@ -154,7 +288,7 @@ const maxError = 16 << 10
 
 // places adds what a record touched: files that tools changed or read, commands that were run, errors.
 // blocks are its message's.
-func (t *Texts) places(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block) {
+func (t *texts) places(line int64, at time.Time, r *transcript.Record, blocks []transcript.Block) {
 	switch r.Type {
 	case "attachment":
 		t.Add(line, at, server.ReadKind, framed(attachedPath(r)))
@@ -178,7 +312,7 @@ func (t *Texts) places(line int64, at time.Time, r *transcript.Record, blocks []
 }
 
 // called adds what a tool call touches.
-func (t *Texts) called(line int64, at time.Time, b *transcript.Block) {
+func (t *texts) called(line int64, at time.Time, b *transcript.Block) {
 	switch b.ToolName {
 	case "Bash", "PowerShell":
 		t.Add(line, at, server.CommandKind, transcript.StringField(b.Input, "command"))
@@ -190,7 +324,7 @@ func (t *Texts) called(line int64, at time.Time, b *transcript.Block) {
 }
 
 // failed adds the error that a tool call ended with.
-func (t *Texts) failed(line int64, at time.Time, b *transcript.Block) {
+func (t *texts) failed(line int64, at time.Time, b *transcript.Block) {
 	if b.Error {
 		t.Add(line, at, server.ErrorKind, ends(b.Output()))
 	}

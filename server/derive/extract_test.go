@@ -1,4 +1,4 @@
-package extract_test
+package derive_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/server/derive"
 )
 
 func attachment(members string) string { return `{"type":"attachment","attachment":{` + members + `}}` }
@@ -75,7 +75,7 @@ func TestOf(t *testing.T) {
 		{server.Oversize, `{"type":"user","message":{"role":"user","content":"a note"}}`, nil},
 		{server.Object, `{"type":"user","message":{"role":"user","content":"` + long + `"}}`, []string{"prompt " + long[:256<<10]}},
 	} {
-		got := extract.Of(server.Line{Index: 7, Kind: test.kind, Raw: []byte(test.raw)})
+		got := derive.TextsOf(server.Line{Index: 7, Kind: test.kind, Raw: []byte(test.raw)})
 		if len(got) != len(test.want) {
 			t.Errorf("%.200s: %d texts, want %d", test.raw, len(got), len(test.want))
 			continue

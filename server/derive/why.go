@@ -1,4 +1,4 @@
-package recall
+package derive
 
 import (
 	"context"
@@ -27,11 +27,11 @@ const (
 	maxShared     = 400_000   // lines and files, of each session that a commit is compared with alone
 )
 
-// Written is what sessions that a scope sees wrote to the files of commits.
-type Written struct {
+// written is what sessions that a scope sees wrote to the files of commits.
+type written struct {
 	URL func(x server.Session, line int64) string // where a browser shows a line; nil: nowhere
 
-	store   Store
+	store   AnswerStore
 	ctx     context.Context //nolint:containedctx // provenance.Names has no context
 	scope   server.Scope
 	users   func(owner int64) string
@@ -55,10 +55,10 @@ type promptKey struct {
 	at      time.Time
 }
 
-// Why tells what is known of commits, with each line if lines is set. users are the names of users. server.ErrBusy
+// AnswerWhy tells what is known of commits, with each line if lines is set. users are the names of users. server.ErrBusy
 // when the time for an answer does not suffice. With Share set, shares are what single sessions wrote.
-func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) string, q WhyQuery) (
-	out []provenance.Answer, shares []server.CommitShare, err error) {
+func AnswerWhy(ctx context.Context, st AnswerStore, scope server.Scope, users func(int64) string,
+	q WhyQuery) (out []provenance.Answer, shares []server.CommitShare, err error) {
 	err = within(ctx, func(ctx context.Context) error {
 		left := maxShared
 		for _, c := range q.Commits {
@@ -85,8 +85,8 @@ func Why(ctx context.Context, st Store, scope server.Scope, users func(int64) st
 	return out, shares, err
 }
 
-func newWritten(ctx context.Context, st Store, scope server.Scope, users func(int64) string) *Written {
-	return &Written{store: st, ctx: ctx, scope: scope, users: users, ids: map[sessionKey]int{},
+func newWritten(ctx context.Context, st AnswerStore, scope server.Scope, users func(int64) string) *written {
+	return &written{store: st, ctx: ctx, scope: scope, users: users, ids: map[sessionKey]int{},
 		agents: map[string]server.WrittenEdit{}, prompts: map[promptKey]provenance.Prompt{}}
 }
 
@@ -116,7 +116,7 @@ func (q WhyQuery) Check() error {
 }
 
 // candidates returns the edits of each file of a commit.
-func (w *Written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
+func (w *written) candidates(c provenance.Commit) ([][]provenance.Candidate, error) {
 	if err := w.findRepository(c.Project); err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func namesOf(f provenance.File) map[string]bool {
 }
 
 // findRepository finds what the scope sees of the repository that a project is a clone or a worktree of.
-func (w *Written) findRepository(project string) error {
+func (w *written) findRepository(project string) error {
 	w.same = map[string]bool{}
 	if project == "" {
 		return nil
@@ -191,7 +191,7 @@ func (w *Written) findRepository(project string) error {
 }
 
 // candidate returns a stored edit. Agents write for their session.
-func (w *Written) candidate(x server.WrittenEdit) provenance.Candidate {
+func (w *written) candidate(x server.WrittenEdit) provenance.Candidate {
 	id := x.SessionID
 	if x.Parent != "" {
 		x.Agent, id = x.SessionID, x.Parent
@@ -211,7 +211,7 @@ func (w *Written) candidate(x server.WrittenEdit) provenance.Candidate {
 }
 
 // Author implements provenance.Names.
-func (w *Written) Author(at int) provenance.Author {
+func (w *written) Author(at int) provenance.Author {
 	x := &w.list[at]
 	id := x.SessionID
 	if x.Parent != "" {
@@ -222,7 +222,7 @@ func (w *Written) Author(at int) provenance.Author {
 }
 
 // Prompt implements provenance.Names.
-func (w *Written) Prompt(at int, e *provenance.Edit) provenance.Prompt {
+func (w *written) Prompt(at int, e *provenance.Edit) provenance.Prompt {
 	k := promptKey{session: at, line: e.Prompt, agent: e.Agent}
 	if e.Agent != "" {
 		k.at = e.At
@@ -240,7 +240,7 @@ func (w *Written) Prompt(at int, e *provenance.Edit) provenance.Prompt {
 }
 
 // prompt looks for the prompt of an edit: the one that its line follows, of an agent the last one before it.
-func (w *Written) prompt(at int, e *provenance.Edit) (provenance.Prompt, error) {
+func (w *written) prompt(at int, e *provenance.Edit) (provenance.Prompt, error) {
 	out := provenance.Prompt{Line: -1}
 	x := server.Session{ID: w.list[at].Stream, Owner: w.list[at].Owner, Machine: w.list[at].Machine,
 		SessionID: w.list[at].SessionID}
@@ -273,7 +273,7 @@ func (w *Written) prompt(at int, e *provenance.Edit) (provenance.Prompt, error) 
 }
 
 // parent returns the session of an agent; the zero Session when it is not stored, or not visible.
-func (w *Written) parent(x server.WrittenEdit) (server.Session, error) {
+func (w *written) parent(x server.WrittenEdit) (server.Session, error) {
 	s, err := sessionOf(w.ctx, w.store, w.scope, server.Ref{SessionID: x.Parent, Owner: x.Owner, Machine: &x.Machine})
 	if errors.Is(err, server.ErrNotFound) {
 		return server.Session{}, nil
@@ -286,7 +286,7 @@ var fullHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // shares are what sessions wrote of a commit, each compared with it alone: who may read one of them learns nothing of
 // the others. They are those of the user who asks, and all for an owner, because a question can name any commit: nobody
 // else puts one on a session's page. left is how much more is compared.
-func (w *Written) shares(c provenance.Commit, lists [][]provenance.Candidate, left *int) (out []server.CommitShare,
+func (w *written) shares(c provenance.Commit, lists [][]provenance.Candidate, left *int) (out []server.CommitShare,
 	err error) {
 	if c.Bot || !fullHash.MatchString(c.Name) {
 		return nil, nil
@@ -335,7 +335,7 @@ type place struct{ file, at int }
 
 // mayShare are the edits of each session that may have a share of a commit: some of them added a line that says
 // something, unless none of the commit's does.
-func (w *Written) mayShare(c provenance.Commit, lists [][]provenance.Candidate) map[int][]place {
+func (w *written) mayShare(c provenance.Commit, lists [][]provenance.Candidate) map[int][]place {
 	telling := map[provenance.Key]bool{}
 	for _, f := range c.Files {
 		for _, l := range f.Lines {

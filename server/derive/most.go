@@ -1,4 +1,4 @@
-package recall
+package derive
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
-	"github.com/ccship/ccship/server/derive"
+
 	"github.com/ccship/ccship/transcript"
 )
 
@@ -46,21 +46,22 @@ type named struct {
 	session string
 }
 
-// Finder finds sessions.
-type Finder struct {
+// TopFinder finds sessions.
+type TopFinder struct {
 	Store  topStore
 	Prices *transcript.Prices // what tokens cost
 	Now    func() time.Time
 }
 
 // Find lists the q.Limit sessions of those that q chooses which have the most of something, in that order.
-func (f Finder) Find(ctx context.Context, scope server.Scope, q server.SessionQuery, of string) ([]TopSession, error) {
+func (f TopFinder) Find(ctx context.Context, scope server.Scope, q server.SessionQuery,
+	of string) ([]TopSession, error) {
 	lists, err := f.Each(ctx, scope, q, of)
 	return lists[0], err
 }
 
 // Each is Find for several things that there can be the most of, from one look at what was used.
-func (f Finder) Each(
+func (f TopFinder) Each(
 	ctx context.Context, scope server.Scope, q server.SessionQuery, of ...string,
 ) ([][]TopSession, error) {
 	if q.Since.IsZero() {
@@ -77,7 +78,7 @@ func (f Finder) Each(
 }
 
 // of lists the sessions that have the most of something, by what they used.
-func (f Finder) of(ctx context.Context, scope server.Scope, q server.SessionQuery, sums map[named]sum,
+func (f TopFinder) of(ctx context.Context, scope server.Scope, q server.SessionQuery, sums map[named]sum,
 	of string) ([]TopSession, error) {
 	most := q.Limit
 	value := map[string]func(sum) float64{
@@ -107,7 +108,7 @@ func (f Finder) of(ctx context.Context, scope server.Scope, q server.SessionQuer
 }
 
 // List is Find without what they used.
-func (f Finder) List(ctx context.Context, scope server.Scope, q server.SessionQuery,
+func (f TopFinder) List(ctx context.Context, scope server.Scope, q server.SessionQuery,
 	of string) ([]server.FoundSession, error) {
 	list, err := f.Find(ctx, scope, q, of)
 	out := make([]server.FoundSession, len(list))
@@ -118,7 +119,7 @@ func (f Finder) List(ctx context.Context, scope server.Scope, q server.SessionQu
 }
 
 // sums are what sessions used, with their agents.
-func (f Finder) sums(ctx context.Context, scope server.Scope, q server.SessionQuery) (map[named]sum, error) {
+func (f TopFinder) sums(ctx context.Context, scope server.Scope, q server.SessionQuery) (map[named]sum, error) {
 	rows, err := f.Store.Usage(ctx, scope, server.UsageQuery{By: []string{"user", "session", "model", "long"},
 		Since: q.Since, Until: q.Until, Project: q.Project, Machine: q.Machine, User: q.User, Model: q.Model})
 	out := map[named]sum{}
@@ -126,7 +127,7 @@ func (f Finder) sums(ctx context.Context, scope server.Scope, q server.SessionQu
 		session, _, _ := strings.Cut(r.Session, "/")
 		at := named{r.User, session}
 		s := out[at]
-		out[at] = sum{s.tokens.Add(r.Tokens), s.cost.Plus(derive.Cost(f.Prices, r))}
+		out[at] = sum{s.tokens.Add(r.Tokens), s.cost.Plus(Cost(f.Prices, r))}
 	}
 	return out, err
 }

@@ -1,8 +1,9 @@
-package recall
+package derive
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +12,111 @@ import (
 	"time"
 
 	"github.com/ccship/ccship/server"
+	"github.com/ccship/ccship/transcript/provenance"
 	"github.com/ccship/ccship/transcript/session"
 )
+
+// patience is how long one answer may take.
+const patience = 20 * time.Second
+
+// AnswerStore is what answers are read from.
+type AnswerStore interface {
+	server.Moments
+	server.Provenance
+	Find(ctx context.Context, scope server.Scope, q server.SessionQuery) (server.Found, error)
+	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
+	View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error)
+	SummaryOf(ctx context.Context, stream int64) (server.Summary, error)
+	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
+	Checkpoints(ctx context.Context, scope server.Scope, q server.CheckpointQuery) (server.CheckpointPage, error)
+	Documents(ctx context.Context, scope server.Scope, ref server.Ref) ([]server.Document, error)
+}
+
+// within runs fn for as long as an answer may take. server.ErrBusy when that is not enough.
+func within(ctx context.Context, fn func(context.Context) error) error {
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := fn(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && caller.Err() == nil {
+		return fmt.Errorf("answer within %s: %w", patience, server.ErrBusy)
+	}
+	return err
+}
+
+// decode reads moments as they are stored. One that cannot be read is left out: it is derived again some day.
+func decode(stored []server.Moment) []session.Moment {
+	out := make([]session.Moment, 0, len(stored))
+	for _, x := range stored {
+		var m session.Moment
+		if json.Unmarshal(x.Data, &m) == nil {
+			m.Line, m.Part = x.Line, int(x.Part)
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// fileTurns is how many turns of a file are listed.
+const fileTurns = 100
+
+// FileQuery asks for the turns that wrote to a file.
+type FileQuery struct {
+	File    string    // its path below its repository, or an absolute one
+	Project string    // of the repository that its project_hash, name or id tells; "": of any
+	To      time.Time // not later
+	URL     func(x server.Session, line int64) string
+}
+
+// FileTurn is a prompt whose turn wrote to a file.
+type FileTurn struct {
+	Author provenance.Author
+	Prompt provenance.Prompt
+	Edits  int64
+}
+
+// FileTurns lists the turns that wrote to a file, the newest first; more says that there are older ones. What a fork
+// repeats is listed once. users are the names of users. server.ErrBusy when the time for an answer does not suffice.
+func FileTurns(ctx context.Context, st AnswerStore, scope server.Scope, users func(int64) string, q FileQuery) (
+	out []FileTurn, more bool, err error) {
+	err = within(ctx, func(ctx context.Context) error {
+		w := newWritten(ctx, st, scope, users)
+		w.URL = q.URL
+		list, err := st.EditsOf(ctx, scope, server.EditQuery{Name: provenance.Name(q.File), Project: q.Project, To: q.To,
+			Limit: whyEdits})
+		if err != nil {
+			return err
+		}
+		type turn struct {
+			session int
+			line    int64
+		}
+		file := strings.ReplaceAll(q.File, `\`, "/")
+		names := []string{file, strings.TrimPrefix(file, "/")}
+		seen := map[turn]int{}
+		more = len(list) == whyEdits
+		for _, x := range list {
+			if x.Copied || x.Copy || !provenance.SamePath(x.Path, names) {
+				continue
+			}
+			c := w.candidate(x)
+			p := w.Prompt(c.Session, &c.Edit)
+			k := turn{c.Session, p.Line}
+			at, known := seen[k]
+			if !known && len(out) == fileTurns {
+				more = true
+				break
+			}
+			if !known {
+				at, seen[k] = len(out), len(out)
+				out = append(out, FileTurn{Author: w.Author(c.Session), Prompt: p})
+			}
+			out[at].Edits++
+		}
+		return w.err
+	})
+	return out, more, err
+}
 
 // maxMarks is how many checkpoints of a session a timeline shows, the latest.
 const maxMarks = 1000
@@ -25,8 +129,8 @@ type TimelineQuery struct {
 	Limit int
 }
 
-// Timeline is a page of what happened in a session, in the order of its lines.
-type Timeline struct {
+// timeline is a page of what happened in a session, in the order of its lines.
+type timeline struct {
 	Session server.Session
 	Moments []session.Moment
 	Next    string // "" on the last page
@@ -35,7 +139,7 @@ type Timeline struct {
 
 // TimelineOf returns a page of a session's timeline, as its newest view has it. server.ErrBadPage for an After that
 // is none.
-func TimelineOf(ctx context.Context, st Store, scope server.Scope, q TimelineQuery) (out Timeline, err error) {
+func TimelineOf(ctx context.Context, st AnswerStore, scope server.Scope, q TimelineQuery) (out timeline, err error) {
 	after, err := parsePlace(q.After)
 	if err != nil {
 		return out, err
@@ -55,7 +159,7 @@ func TimelineOf(ctx context.Context, st Store, scope server.Scope, q TimelineQue
 }
 
 // sessionOf finds a session that a scope sees.
-func sessionOf(ctx context.Context, st Store, scope server.Scope, ref server.Ref) (server.Session, error) {
+func sessionOf(ctx context.Context, st AnswerStore, scope server.Scope, ref server.Ref) (server.Session, error) {
 	snap, err := st.View(ctx, scope, ref)
 	if err != nil {
 		return server.Session{}, err
@@ -65,7 +169,7 @@ func sessionOf(ctx context.Context, st Store, scope server.Scope, ref server.Ref
 }
 
 // fill reads the page: moments of the transcript, and between them by their times what the server knows besides.
-func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *server.Moment) error {
+func (t *timeline) fill(ctx context.Context, st AnswerStore, q TimelineQuery, after *server.Moment) error {
 	ask := server.MomentQuery{Owner: t.Session.Owner, Stream: t.Session.ID, After: after, Limit: q.Limit + 1}
 	if after != nil {
 		ask.From = after.Line
@@ -97,13 +201,13 @@ func (t *Timeline) fill(ctx context.Context, st Store, q TimelineQuery, after *s
 		before := after != nil && (len(list) == 0 || m.At.Before(list[0].At))
 		return before || t.Next != "" && !m.At.Before(until)
 	})
-	t.Moments = Merge(list, marks)
+	t.Moments = merge(list, marks)
 	return nil
 }
 
 // marks returns the checkpoints of a session, and the documents that others than Claude linked to it: a
 // transcript has only what Claude linked.
-func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []session.Moment, err error) {
+func (t *timeline) marks(ctx context.Context, st AnswerStore, q TimelineQuery) (out []session.Moment, err error) {
 	all := server.Scope{All: true} // the session is visible; so are its marks
 	wanted := func(k session.MomentKind) bool { return len(q.Kinds) == 0 || slices.Contains(q.Kinds, k) }
 	if wanted(session.TimelineCheckpoint) {
@@ -131,9 +235,9 @@ func (t *Timeline) marks(ctx context.Context, st Store, q TimelineQuery) (out []
 	return out, nil
 }
 
-// Merge puts marks between the moments of a transcript, by their times. A mark without a line of its own gets that of
+// merge puts marks between the moments of a transcript, by their times. A mark without a line of its own gets that of
 // the moment before it.
-func Merge(list, marks []session.Moment) []session.Moment {
+func merge(list, marks []session.Moment) []session.Moment {
 	slices.SortStableFunc(marks, func(a, b session.Moment) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	out := make([]session.Moment, 0, len(list)+len(marks))
 	var line int64

@@ -1,4 +1,4 @@
-package extract
+package derive
 
 import (
 	"path"
@@ -66,9 +66,9 @@ func (c Calls) touches(path string) bool {
 // whether they are chosen; those of the line are added to it. sure is false when the line has a result of a call that
 // is not known.
 func (c Calls) Of(l server.Line, known map[string]bool) (list []server.Text, sure bool) {
-	var t Texts
+	var t texts
 	sure = true
-	for _, r := range Records(l) {
+	for _, r := range records(l) {
 		if r.Type == "attachment" && c.tool == "" && !c.prefix && c.touches(attachedPath(&r)) {
 			t.Record(l.Index, time.Time{}, &r)
 		}
