@@ -2,6 +2,29 @@ package protocol
 
 import "time"
 
+// Found is one page of sessions that a search found, the best first. S is a session as the server answers it, or as a
+// client reads it.
+type Found[S any] struct {
+	Sessions []FoundSession[S] `json:"sessions"`
+	Total    int64             `json:"total"`
+	Missing  []string          `json:"missing"`    // words that the best session lacks, when no session has all
+	Notes    []string          `json:"notes"`      // what of the query was not understood
+	Facets   *Facets           `json:"facets"`     // null unless asked for
+	Next     *string           `json:"next"`       // null on the last page
+	More     bool              `json:"incomplete"` // it was to become too much work: there may be further sessions
+}
+
+// FoundSession is a session that a search found, and the best of its lines.
+type FoundSession[S any] struct {
+	Session S        `json:"session"`
+	Title   string   `json:"title"`
+	Prompt  string   `json:"first_prompt"`
+	Branch  string   `json:"branch"`
+	Gone    *string  `json:"gone_session_id"` // not stored; a folder where the prompt history names no session
+	Missing []string `json:"missing"`         // words that it lacks
+	Hits    []Hit    `json:"hits"`
+}
+
 // Hit is a line that a search found.
 type Hit struct {
 	SessionID  string     `json:"session_id"` // an agent's, perhaps

@@ -183,27 +183,11 @@ func (c *Client) entries(ctx context.Context, ref Ref, q url.Values, f func(*Ent
 	})
 }
 
-// Ranked is a page of sessions that a search found, the best first.
-type Ranked struct {
-	Sessions []RankedSession  `json:"sessions"`
-	Total    int64            `json:"total"`
-	Missing  []string         `json:"missing"` // words that the best lacks, when no session has all
-	Notes    []string         `json:"notes"`   // what of the query was not understood
-	Facets   *protocol.Facets `json:"facets"`
-	Next     *string          `json:"next"`       // nil on the last page
-	More     bool             `json:"incomplete"` // it was to become too much work: there may be further sessions
-}
-
-// RankedSession is a session that a search found, and the best of its lines.
-type RankedSession struct {
-	Session Session        `json:"session"`
-	Title   string         `json:"title"`
-	Prompt  string         `json:"first_prompt"`
-	Branch  string         `json:"branch"`
-	Gone    *string        `json:"gone_session_id"` // not stored; a folder where the prompt history names no session
-	Missing []string       `json:"missing"`         // words that it lacks
-	Hits    []protocol.Hit `json:"hits"`
-}
+// Ranked is a page of sessions that a search found, and RankedSession one of them.
+type (
+	Ranked        = protocol.Found[Session]
+	RankedSession = protocol.FoundSession[Session]
+)
 
 // Find is what to search for.
 type Find struct {

@@ -16,28 +16,6 @@ import (
 	"github.com/ccship/ccship/transcript/session"
 )
 
-// rankedAnswer is a session that a search found, and the best of its lines.
-type rankedAnswer struct {
-	Session sessionAnswer  `json:"session"`
-	Title   string         `json:"title"`
-	Prompt  string         `json:"first_prompt"`
-	Branch  string         `json:"branch"`
-	Gone    *string        `json:"gone_session_id"` // not stored; a folder where the prompt history names no session
-	Missing []string       `json:"missing"`         // words that it lacks
-	Hits    []protocol.Hit `json:"hits"`
-}
-
-// searchAnswer is one page of sessions, the best first.
-type searchAnswer struct {
-	Sessions []rankedAnswer   `json:"sessions"`
-	Total    int64            `json:"total"`
-	Missing  []string         `json:"missing"` // words that the best session lacks, when no session has all
-	Notes    []string         `json:"notes"`   // what of the query was not understood
-	Facets   *protocol.Facets `json:"facets"`  // null unless asked for
-	Next     *string          `json:"next"`    // null on the last page
-	More     bool             `json:"incomplete"`
-}
-
 const (
 	// defaultFound and mostFound are how many sessions a page has, defaultEach and mostEach how many lines of each.
 	defaultFound = 20
@@ -74,7 +52,7 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := searchAnswer{Sessions: make([]rankedAnswer, 0, len(found.List)), Total: found.Total,
+	out := protocol.Found[sessionAnswer]{Sessions: []rankedAnswer{}, Total: found.Total,
 		Missing: orEmpty(found.Missing), Notes: orEmpty(a.Query.Notes), Next: orNull(found.Next), More: found.More}
 	for i := range found.List {
 		found.List[i].Project = projects.Of(&found.List[i].Session)
@@ -86,6 +64,8 @@ func (s *Server) search(r *http.Request, who server.Key) (any, error) {
 	}
 	return out, nil
 }
+
+type rankedAnswer = protocol.FoundSession[sessionAnswer]
 
 func (s *Server) rankedAnswer(r *http.Request, x *server.RankedSession, names namesOf) rankedAnswer {
 	return rankedAnswer{Session: sessionAnswerOf(x.Session, names), Title: x.Summary.Title, Prompt: x.Summary.FirstPrompt,
