@@ -10,10 +10,10 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// Again finds the lines of a batch that the server has masked before: in any epoch and generation of the stream, with
+// again finds the lines of a batch that the server has masked before: in any epoch and generation of the stream, with
 // the same bytes apart from the tokens. It returns the batch to store, in which they have their tokens again, and the
-// lines to Note. The batch that it was given does not change. Of a copy they are known.
-func (m *Masks) Again(ctx context.Context, d sqlstore.Dialect, stream int64, b *server.Batch) (*server.Batch, []int64,
+// lines to note. The batch that it was given does not change. Of a copy they are known.
+func (m *Masks) again(ctx context.Context, d sqlstore.Dialect, stream int64, b *server.Batch) (*server.Batch, []int64,
 	error) {
 	if len(b.Lines) == 0 {
 		return b, nil, nil
@@ -68,8 +68,32 @@ func swap(b *server.Batch, held map[int64][][]byte) (*server.Batch, []int64) {
 	return &now, list
 }
 
-// Note lists lines of a generation as masked by the server.
-func (m *Masks) Note(ctx context.Context, d sqlstore.Dialect, at Place, list []int64) error {
+// Known returns the job to write for one of a stream, masked so often: lines that the server has masked before get
+// their tokens again. list are the lines to Settle.
+func (m *Masks) Known(ctx context.Context, d sqlstore.Dialect, stream, masked int64, j *Job) (*Job, []int64, error) {
+	if masked == 0 && len(j.Batch.Masked) == 0 {
+		return j, nil, nil
+	}
+	b, list, err := m.again(ctx, d, stream, j.Batch)
+	if b == j.Batch {
+		return j, list, err
+	}
+	return &Job{Batch: b}, list, err // what was packed lacks the tokens
+}
+
+// Settle writes what comes with the lines of a batch once those are written: which were retired before they came, and
+// a list of those that the server has masked.
+func (m *Masks) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch, list []int64) error {
+	for _, r := range b.Retired {
+		if err := InsertRetired(ctx, d, at, r); err != nil {
+			return err
+		}
+	}
+	return m.note(ctx, d, at, list)
+}
+
+// note lists lines of a generation as masked by the server.
+func (m *Masks) note(ctx context.Context, d sqlstore.Dialect, at Place, list []int64) error {
 	if len(list) == 0 {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -65,92 +65,195 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 	return nil
 }
 
-// Unstored returns the lines that must be written as rows: not those that a block has, or that were retired, with the
-// same bytes. A block's line with other bytes becomes a row first, so that the caller refuses or replaces it like any
-// stored row. A damaged block counts as not stored.
-func (x *Lines) Unstored(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
-	lines, err := unretired(ctx, d, at, b)
-	if err != nil || len(lines) == 0 {
-		return lines, err
+// Put stores a batch's lines, in the transaction that has locked the stream, as blocks if it has those. A line that
+// is stored, or was retired, with the same bytes stays as it is. With other bytes it is refused if the batch has a
+// Writer; else it replaces what is stored, which is superseded then. storedTo is the generation's. It counts the bytes
+// that the generation grew by.
+func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo int64,
+	j *Job) (w sqlstore.Written, err error) {
+	b, blocks := j.Batch, j.Blocks
+	r := rewriting{x: x, d: d, at: at, b: b, first: map[int64]server.Line{}, held: map[int64]heldLine{}}
+	if blocks != nil && blocks[0].First >= storedTo {
+		if err := x.Insert(ctx, d, at, blocks); err != nil {
+			return w, err
+		}
+		for _, l := range b.Lines {
+			r.grow(l.Index, int64(len(l.Raw))+1)
+		}
+	} else if err := r.all(ctx, !Fresh(b.Lines, storedTo)); err != nil || !r.written.Any {
+		return w, err
+	}
+	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes + ?,
+  stored_to = CASE WHEN stored_to < ? THEN ? ELSE stored_to END`+ofPlace,
+		append([]any{r.grown, r.written.To, r.written.To}, at.args()...)...)
+	return r.written, sqlstore.Wrap(err, "write generation")
+}
+
+// Fresh says whether lines all lie at or past to and ascend: nothing can collide.
+func Fresh(lines []server.Line, to int64) bool {
+	for _, l := range lines {
+		if l.Index < to {
+			return false
+		}
+		to = l.Index + 1
+	}
+	return true
+}
+
+// rewriting is a batch whose lines become rows.
+type rewriting struct {
+	x       *Lines
+	d       sqlstore.Dialect
+	at      Place
+	b       *server.Batch
+	first   map[int64]server.Line // of the batch's lines with an index
+	held    map[int64]heldLine
+	written sqlstore.Written
+	grown   int64
+}
+
+// heldLine is a line that is in force.
+type heldLine struct {
+	server.Line
+	size  int64
+	other bool // than the first that comes for it; it has no bytes here
+}
+
+func (h *heldLine) is(l server.Line) bool {
+	return !h.other && h.Kind == l.Kind && bytes.Equal(h.Raw, l.Raw)
+}
+
+func (r *rewriting) all(ctx context.Context, collide bool) (err error) {
+	rest := r.b.Lines
+	if collide {
+		if rest, err = unretired(ctx, r.d, r.at, r.b); err == nil {
+			err = r.find(ctx, rest)
+		}
+	}
+	for _, l := range rest {
+		if err == nil {
+			err = r.line(ctx, l)
+		}
+	}
+	return err
+}
+
+func (r *rewriting) grow(line, bytes int64) {
+	if !r.written.Any {
+		r.written = sqlstore.Written{Any: true, From: line, To: line + 1}
+	}
+	r.written.From, r.written.To, r.grown = min(r.written.From, line), max(r.written.To, line+1), r.grown+bytes
+}
+
+// find looks for the stored lines that others come for. One of a block that differs becomes a row, so that it is
+// replaced like any row. A damaged block counts as not stored.
+func (r *rewriting) find(ctx context.Context, lines []server.Line) error {
+	if len(lines) == 0 {
+		return nil
 	}
 	from, to := lines[0].Index, lines[0].Index
 	for _, l := range lines {
 		from, to = min(from, l.Index), max(to, l.Index)
+		if _, again := r.first[l.Index]; !again {
+			r.first[l.Index] = l
+		}
 	}
-	of := map[int64][]int{}
-	for i, l := range lines {
-		of[l.Index] = append(of[l.Index], i)
+	err := r.d.Query(ctx, `SELECT line, kind, raw FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, r.at.args(from, to),
+		func(row sqlstore.Scanner) error {
+			var l Line
+			var kind int64
+			err := row.Scan(&l.Index, &kind, &l.Raw)
+			l.Kind = uint8(kind)
+			r.hold(l)
+			return err
+		})
+	if err != nil {
+		return fmt.Errorf("look for lines: %w", err)
 	}
-	same := make([]bool, len(lines))
 	for from <= to {
-		page, err := x.blocks(ctx, d, at, [2]int64{from, to + 1}, pageBlocks)
-		if err != nil {
-			return nil, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		hot, err := x.hotLines(ctx, d, at, page[0].First, page[len(page)-1].Last+1)
-		if err != nil {
-			return nil, err
+		page, err := r.x.blocks(ctx, r.d, r.at, [2]int64{from, to + 1}, pageBlocks)
+		if err != nil || len(page) == 0 {
+			return err
 		}
 		for i := range page {
-			c := comparison{x, d, at, lines, of, same, hot}
-			if err := c.block(ctx, &page[i]); err != nil {
-				return nil, err
+			if err := r.block(ctx, &page[i]); err != nil {
+				return err
 			}
 		}
 		from = page[len(page)-1].Last + 1
 	}
-	var rest []server.Line
-	for i, l := range lines {
-		if !same[i] {
-			rest = append(rest, l)
-		}
+	return nil
+}
+
+// hold notes a stored line. It reports whether one that comes for it differs.
+func (r *rewriting) hold(stored Line) (differs bool) {
+	l, ok := r.first[stored.Index]
+	if !ok {
+		return false
 	}
-	return rest, nil
+	h := heldLine{l, int64(len(stored.Raw)), uint8(l.Kind) != stored.Kind || !bytes.Equal(l.Raw, stored.Raw)}
+	r.held[l.Index] = h
+	return h.other
 }
 
-// comparison is of lines with blocks.
-type comparison struct {
-	x     *Lines
-	d     sqlstore.Dialect
-	at    Place
-	lines []server.Line
-	of    map[int64][]int // where lines has an index
-	same  []bool          // of lines: a block has it
-	hot   map[int64]entry
-}
-
-func (c *comparison) block(ctx context.Context, b *storedBlock) error {
+func (r *rewriting) block(ctx context.Context, b *storedBlock) error {
 	entries, _ := b.Index() // none of a damaged block
-	if !slices.ContainsFunc(entries, func(e entry) bool { return len(c.of[e.Index]) > 0 }) {
+	asked := func(line int64) bool {
+		_, comes := r.first[line]
+		_, over := r.held[line]
+		return comes && !over
+	}
+	if !slices.ContainsFunc(entries, func(e entry) bool { return asked(e.Index) }) {
 		return nil
 	}
-	all, err := c.x.linesOf(ctx, b)
+	all, err := r.x.linesOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	for _, stored := range all {
-		if _, over := c.hot[stored.Index]; over {
-			continue
-		}
-		differs := false
-		for _, n := range c.of[stored.Index] {
-			l := c.lines[n]
-			equal := uint8(l.Kind) == stored.Kind && bytes.Equal(l.Raw, stored.Raw)
-			differs = differs || !equal
-			c.same[n] = equal && !differs // after other bytes for the line, the block's own bytes are a change again
-		}
-		if !differs {
-			continue
-		}
-		_, err := c.d.Exec(ctx, `
-INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO NOTHING`, c.at.args(stored.Index, stored.Received, int64(stored.Kind), sqlstore.NotNil(stored.Raw))...)
-		if err != nil {
-			return fmt.Errorf("write line: %w", err)
+	for _, l := range all {
+		if asked(l.Index) && r.hold(l) {
+			if err := r.row(ctx, l, false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// line writes a line that comes, unless it is there.
+func (r *rewriting) line(ctx context.Context, l server.Line) error {
+	was, stored := r.held[l.Index]
+	grown := int64(len(l.Raw)) + 1
+	if stored {
+		if was.is(l) {
+			return nil
+		}
+		if h := &r.b.Head; h.Writer.Incarnation != "" {
+			return &server.StreamError{
+				Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
+		}
+		_, err := r.d.Exec(ctx, `
+INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
+SELECT owner, stream, epoch, generation, line, received, CAST(? AS bigint), kind, raw FROM lines`+ofPlace+`
+AND line = ?`, append([]any{r.b.Received.UnixMicro()}, r.at.args(l.Index)...)...)
+		if err != nil {
+			return fmt.Errorf("keep what is replaced: %w", err)
+		}
+		grown -= was.size + 1
+	}
+	r.held[l.Index] = heldLine{Line: l, size: int64(len(l.Raw))}
+	r.grow(l.Index, grown)
+	return r.row(ctx, Line{Index: l.Index, Received: r.b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw}, stored)
+}
+
+// row writes a row; only one that is superseded may be there.
+func (r *rewriting) row(ctx context.Context, l Line, replaces bool) error {
+	query := `INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	if replaces {
+		query += ` ON CONFLICT (owner, stream, epoch, generation, line)
+DO UPDATE SET received = excluded.received, kind = excluded.kind, raw = excluded.raw`
+	}
+	_, err := r.d.Exec(ctx, query, r.at.args(l.Index, l.Received, int64(l.Kind), sqlstore.NotNil(l.Raw))...)
+	return sqlstore.Wrap(err, "write line")
 }

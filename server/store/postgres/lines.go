@@ -5,44 +5,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ccship/ccship/protocol"
-	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/lines"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-const (
-	insertLines = `
+const insertLines = `
 INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::smallint[],
   $8::bytea[])`
-	// Writes lines of which some may be stored. Other bytes replace those that are; the old ones go aside. Every part
-	// sees the rows as they were before the statement, and the stream's lock keeps them so.
-	replaceLines = `
-WITH new AS MATERIALIZED (
-  SELECT * FROM unnest($5::bigint[], $6::smallint[], $7::bytea[]) AS n (line, kind, raw)
-), old AS (
-  INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
-  SELECT l.owner, l.stream, l.epoch, l.generation, l.line, l.received, $4, l.kind, l.raw
-  FROM new n JOIN lines l ON l.owner = $8 AND l.stream = $1 AND l.epoch = $2 AND l.generation = $3 AND l.line = n.line
-  WHERE l.kind <> n.kind OR l.raw <> n.raw
-  RETURNING line, length(raw) + 1 AS size
-), put AS (
-  INSERT INTO lines AS l (owner, stream, epoch, generation, line, received, kind, raw)
-  SELECT $8::bigint, $1::bigint, $2::bigint, $3::bigint, n.line, $4::bigint, n.kind, n.raw FROM new n
-  ON CONFLICT (owner, stream, epoch, generation, line) DO UPDATE
-  SET received = excluded.received, kind = excluded.kind, raw = excluded.raw
-  WHERE l.kind <> excluded.kind OR l.raw <> excluded.raw
-  RETURNING line, length(raw) + 1 AS size
-)
-UPDATE generations SET
-  bytes = bytes + (SELECT coalesce(sum(size), 0) FROM put) - (SELECT coalesce(sum(size), 0) FROM old),
-  stored_to = greatest(stored_to, (SELECT max(line) + 1 FROM new))
-WHERE owner = $8 AND stream = $1 AND epoch = $2 AND generation = $3
-RETURNING (SELECT min(line) FROM put), (SELECT max(line) + 1 FROM put), (SELECT min(line) FROM old)`
-)
 
 // linesToWrite are a group's lines, sorted by what has to be looked at first.
 type linesToWrite struct {
@@ -51,14 +21,7 @@ type linesToWrite struct {
 	kinds   []int16
 	raws    [][]byte
 	blocks  map[lines.Place][]lines.Block
-	replace []repeat
-}
-
-// repeat is a batch of which lines may be stored.
-type repeat struct {
-	at      lines.Place
-	batch   *server.Batch
-	written *sqlstore.Written
+	replace []int // batches of the group of which lines may be stored
 }
 
 // writeLines writes the lines of a group in few round trips: what lies past everything stored at once, the rest with
@@ -78,18 +41,17 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 	if err := send(ctx, tx, batch); err != nil {
 		return err
 	}
-	for _, r := range w.replace {
-		rest, err := s.lines.Unstored(ctx, dialect{tx}, r.at, r.batch)
+	for _, i := range w.replace {
+		at, batch := done[i].place(group[i]), &pgx.Batch{}
+		d := queueing{dialect: dialect{tx}, batch: batch}
+		written, err := s.lines.Put(ctx, d, at, done[i].To, group[i])
+		if err == nil {
+			err = send(ctx, tx, batch)
+		}
 		if err != nil {
 			return err
 		}
-		batch := &pgx.Batch{}
-		for _, lines := range repeats(rest) {
-			replacing(batch, r, lines)
-		}
-		if err := send(ctx, tx, batch); err != nil {
-			return err
-		}
+		done[i].written = written
 	}
 	return nil
 }
@@ -109,11 +71,10 @@ func sortLines(group []*lines.Job, done []stored) *linesToWrite {
 		if done[i].Stream == 0 || len(b.Lines) == 0 {
 			continue
 		}
-		at := lines.Place{Owner: b.Owner, Stream: done[i].Stream, Epoch: done[i].End.Epoch, Generation: b.Head.Generation}
-		if fresh(b.Lines, done[i].To) {
-			w.add(at, j, &done[i])
+		if lines.Fresh(b.Lines, done[i].To) {
+			w.add(done[i].place(j), j, &done[i])
 		} else {
-			w.replace = append(w.replace, repeat{at, b, &done[i].written})
+			w.replace = append(w.replace, i)
 		}
 	}
 	return w
@@ -136,55 +97,4 @@ func (w *linesToWrite) add(at lines.Place, j *lines.Job, done *stored) {
 		done.StoredTo = l.Index + 1
 	}
 	done.written = sqlstore.Written{Any: true, From: b.Lines[0].Index, To: done.StoredTo}
-}
-
-// replacing queues a stretch of lines of which some may be stored, and notes which of them were written.
-func replacing(batch *pgx.Batch, r repeat, lines []server.Line) {
-	at, b, w := r.at, r.batch, r.written
-	index, kind, raw := make([]int64, len(lines)), make([]int16, len(lines)), make([][]byte, len(lines))
-	for i, l := range lines {
-		index[i], kind[i], raw[i] = l.Index, int16(l.Kind), sqlstore.NotNil(l.Raw)
-	}
-	batch.Queue(replaceLines, at.Stream, at.Epoch, at.Generation, b.Received.UnixMicro(), index, kind, raw, at.Owner).
-		QueryRow(func(row pgx.Row) error {
-			var from, to, differs *int64
-			if err := row.Scan(&from, &to, &differs); err != nil || from == nil {
-				return err
-			}
-			if h := &b.Head; differs != nil && h.Writer.Incarnation != "" {
-				return &server.StreamError{Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: *differs}
-			}
-			if !w.Any {
-				*w = sqlstore.Written{Any: true, From: *from, To: *to}
-			}
-			w.From, w.To = min(w.From, *from), max(w.To, *to)
-			return nil
-		})
-}
-
-// fresh says whether lines all lie at or past to and ascend: nothing can collide.
-func fresh(lines []server.Line, to int64) bool {
-	for _, l := range lines {
-		if l.Index < to {
-			return false
-		}
-		to = l.Index + 1
-	}
-	return true
-}
-
-// repeats cuts lines into stretches that have no line twice, which one statement can't write.
-func repeats(lines []server.Line) (out [][]server.Line) {
-	if len(lines) == 0 {
-		return nil
-	}
-	seen, from := map[int64]bool{}, 0
-	for i, l := range lines {
-		if seen[l.Index] {
-			out, from = append(out, lines[from:i]), i
-			clear(seen)
-		}
-		seen[l.Index] = true
-	}
-	return append(out, lines[from:])
 }

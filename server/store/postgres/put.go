@@ -181,6 +181,11 @@ type stored struct {
 	written sqlstore.Written
 }
 
+// place is where the lines of a job go.
+func (x *stored) place(j *lines.Job) lines.Place {
+	return lines.Place{Owner: j.Batch.Owner, Stream: x.Stream, Epoch: x.End.Epoch, Generation: j.Batch.Head.Generation}
+}
+
 // storeGroup writes batches of different streams in a transaction.
 func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) ([]stored, error) {
 	done, err := enter(ctx, tx, group)

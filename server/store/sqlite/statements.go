@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/lines"
@@ -50,19 +49,7 @@ ON CONFLICT (owner, stream, epoch, generation) DO UPDATE SET
   eof_newline = CASE WHEN excluded.end_offset >= end_offset THEN excluded.eof_newline ELSE eof_newline END,
   end_offset = max(end_offset, excluded.end_offset)
 RETURNING stored_to`
-	grow = `
-UPDATE generations SET bytes = bytes + ?5, stored_to = max(stored_to, ?6)
-WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
-	markRedo   = `UPDATE streams SET redo = 1 WHERE id = ?1`
-	insertLine = `
-INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-ON CONFLICT DO NOTHING`
-	ofLine    = ` WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4 AND line = ?5`
-	findOther = `SELECT length(raw) FROM lines` + ofLine + ` AND (kind <> ?6 OR raw <> ?7)`
-	supersede = `
-INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
-SELECT owner, stream, epoch, generation, line, received, ?6, kind, raw FROM lines` + ofLine
-	updateLine = `UPDATE lines SET received = ?6, kind = ?7, raw = ?8` + ofLine
+	markRedo = `UPDATE streams SET redo = 1 WHERE id = ?1`
 )
 
 // writer stores batches on the writer's connection, which keeps what it has compiled.
@@ -104,17 +91,12 @@ func (s *writer) store(ctx context.Context, j *lines.Job) (server.Change, error)
 		return c, fmt.Errorf("write generation: %w", err)
 	}
 	at := lines.Place{Owner: b.Owner, Stream: c.Stream, Epoch: e.Epoch, Generation: h.Generation}
-	w, err := s.writeLines(ctx, target{at, stored}, j, masked > 0 || len(b.Masked) > 0)
+	w, err := s.writeLines(ctx, at, stored, masked, j)
 	if _, refused := errors.AsType[*server.StreamError](err); !refused && err != nil {
 		err = fmt.Errorf("write lines: %w", err)
 	}
 	if err != nil {
 		return c, err
-	}
-	for _, r := range b.Retired {
-		if err := lines.InsertRetired(ctx, dialect{s.conn}, at, r); err != nil {
-			return c, err
-		}
 	}
 	c.From, c.To = w.From, w.To
 	if e.Behind(h, w) {
@@ -123,6 +105,20 @@ func (s *writer) store(ctx context.Context, j *lines.Job) (server.Change, error)
 		}
 	}
 	return c, nil
+}
+
+// writeLines writes a batch's lines, of a stream that was masked so often, into a generation.
+func (s *writer) writeLines(ctx context.Context, at lines.Place, storedTo, masked int64,
+	j *lines.Job) (w sqlstore.Written, err error) {
+	d := dialect{s.conn}
+	now, list, err := s.masks.Known(ctx, d, at.Stream, masked, j)
+	if err == nil {
+		w, err = s.lines.Put(ctx, d, at, storedTo, now)
+	}
+	if err == nil {
+		err = s.masks.Settle(ctx, d, at, j.Batch, list)
+	}
+	return w, err
 }
 
 // end finds or makes the batch's epoch.
@@ -139,40 +135,4 @@ func (s *writer) end(ctx context.Context, owner, stream int64, h *server.Head, n
 	}
 	err = s.conn.QueryRowContext(ctx, findNewest, owner, stream, e.Epoch).Scan(&e.Generation, &e.Rewound, &e.Line)
 	return e, err
-}
-
-// line writes one line and answers by how many bytes the generation grew. Bytes that differ from stored ones are
-// refused when the batch has a Writer; otherwise they replace the stored ones, which go to superseded.
-func (s *writer) line(ctx context.Context, at lines.Place, l server.Line,
-	b *server.Batch) (grown int64, changed bool, err error) {
-	raw, kind, now := sqlstore.NotNil(l.Raw), int64(l.Kind), b.Received.UnixMicro()
-	of := func(more ...any) []any {
-		return append([]any{at.Owner, at.Stream, at.Epoch, at.Generation, l.Index}, more...)
-	}
-	res, err := s.conn.ExecContext(ctx, insertLine, of(now, kind, raw)...)
-	if err != nil {
-		return 0, false, err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return int64(len(raw)) + 1, true, err
-	}
-	var old int64
-	err = s.conn.QueryRowContext(ctx, findOther, of(kind, raw)...).Scan(&old)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil // the same bytes again
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	if h := &b.Head; h.Writer.Incarnation != "" {
-		return 0, false, &server.StreamError{
-			Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
-	}
-	if _, err := s.conn.ExecContext(ctx, supersede, of(now)...); err != nil {
-		return 0, false, err
-	}
-	if _, err := s.conn.ExecContext(ctx, updateLine, of(now, kind, raw)...); err != nil {
-		return 0, false, err
-	}
-	return int64(len(raw)) - old, true, nil
 }
