@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -27,13 +28,17 @@ func tracked(t *testing.T, project, name, text string) string {
 	return path
 }
 
-// TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing.
+// TestVerifyUnfinished is never equal when the sync before it ran out of time, and names what is missing. What is
+// written while the server is asked belongs to no comparison.
 func TestVerifyUnfinished(t *testing.T) {
 	w := newWorld(t)
 	w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
 	w.server.with(func() { w.server.busy = true })
 	w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
 	w.until("they wait", func() bool { return w.status().Outbox.Entries == 100 })
+	w.server.with(func() {
+		w.server.asked = sync.OnceFunc(func() { w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 105, 110)) })
+	})
 	r := kit.Try(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)).Must(t)
 	kit.Require(t, !r.Equal && r.Incomplete != "" && len(r.Differences) == 1, "verify with 100 lines behind: %+v", r)
 	kit.Same(t, "missing", cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing))

@@ -18,20 +18,32 @@ import (
 	"github.com/ccship/ccship/transcript/redact"
 )
 
-// eachLine calls f for every line of a file in order: from byte 0 up to its cursor, and a last line that was delivered
-// without its newline. When delivery is incomplete it reads to the last newline on disk.
-func (v *verifier) eachLine(ctx context.Context, t tail.Tracked, f func(tail.Line) error) error {
+// end returns the offset up to which a file is compared: its cursor, behind a last line that was delivered without its
+// newline. When delivery is incomplete it is the last newline on disk.
+func (v *verifier) end(t *tail.Tracked) (int64, error) {
+	read := t.Cursor.Offset + t.Provisional.Length
+	if v.options.Incomplete == "" {
+		return read, nil
+	}
 	file, err := sys.OpenRegular(t.File.Path)
+	if err != nil {
+		return 0, fmt.Errorf("open transcript: %w", err)
+	}
+	defer file.Close()
+	end, err := wholeLines(file, read)
+	if err != nil {
+		return 0, fmt.Errorf("read transcript: %w", err)
+	}
+	return end, nil
+}
+
+// eachLine calls f for every line of a file in order, up to an offset that stays: the file may grow meanwhile.
+func (v *verifier) eachLine(ctx context.Context, path string, end int64, f func(tail.Line) error) error {
+	file, err := sys.OpenRegular(path)
 	if err != nil {
 		return fmt.Errorf("open transcript: %w", err)
 	}
 	defer file.Close()
-	end := t.Cursor.Offset + t.Provisional.Length
-	if v.options.Incomplete != "" {
-		if end, err = wholeLines(file, end); err != nil {
-			return fmt.Errorf("read transcript: %w", err)
-		}
-	}
 	for lines := tail.NewLineReader(io.LimitReader(file, end), v.LineCap, end); ; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -95,6 +107,7 @@ type summary struct {
 	masked             int64                         // secrets in the lines that should be there
 	unproven           int64                         // those of them that are too short for a hash
 	end                int64                         // all lines
+	size               int64                         // of all lines, in bytes
 	sum                hash.Hash                     // of the lines that should be there
 	layout             transcript.Layout             // where they stand, and those beyond the cap
 	refused            map[int64]bool                // lines that the server refused; set when lines are compared
@@ -108,8 +121,12 @@ type summary struct {
 
 // summarize reads a transcript and applies the rules in force.
 func (v *verifier) summarize(ctx context.Context, t tail.Tracked, f *state.Routing) (*summary, error) {
-	s, masker := &summary{sum: sha256.New()}, v.Masking.For(f.Dest, f.Stream.Cwd)
-	err := v.eachLine(ctx, t, func(l tail.Line) error {
+	size, err := v.end(&t)
+	if err != nil {
+		return nil, err
+	}
+	s, masker := &summary{size: size, sum: sha256.New()}, v.Masking.For(f.Dest, f.Stream.Cwd)
+	err = v.eachLine(ctx, t.File.Path, size, func(l tail.Line) error {
 		v.report.read(l.Length + 1)
 		s.end++
 		switch {

@@ -24,7 +24,11 @@ func (h *historyCheck) onDisk(ctx context.Context) ([]diskHash, error) {
 		return h.disk, nil
 	}
 	masker := h.v.Masking.For(h.facts.Dest, h.facts.Stream.Cwd)
-	err := h.v.eachLine(ctx, h.file, func(l tail.Line) error {
+	end, err := h.v.end(&h.file)
+	if err != nil {
+		return nil, ctx.Err() // a file that is gone or cannot be read was reported before
+	}
+	err = h.v.eachLine(ctx, h.file.File.Path, end, func(l tail.Line) error {
 		sent, masked := masker.Line(l.Raw)
 		line := diskHash{sent: LineHash(sent)}
 		if len(masked) > 0 {
@@ -39,7 +43,7 @@ func (h *historyCheck) onDisk(ctx context.Context) ([]diskHash, error) {
 	})
 	if err != nil {
 		h.disk = nil
-		return nil, ctx.Err() // a file that is gone or cannot be read was reported before
+		return nil, ctx.Err()
 	}
 	return h.disk, nil
 }

@@ -55,7 +55,7 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest, c.facts.Stream.Cwd)
 	held, proof := NewHeld(has.reader, has.ref), ProofOf(v.Masking.Proof(), masker)
 	defer held.Close()
-	err := v.eachLine(ctx, c.file, func(l tail.Line) error {
+	err := v.eachLine(ctx, c.file.File.Path, c.summary.size, func(l tail.Line) error {
 		hash, err := has.At(ctx, l.Index, c.summary.end)
 		if err != nil {
 			return err
