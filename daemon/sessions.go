@@ -13,6 +13,7 @@ import (
 	"github.com/ccship/ccship/internal/sys"
 	"github.com/ccship/ccship/state"
 	"github.com/ccship/ccship/tail"
+	"github.com/ccship/ccship/transcript"
 )
 
 // largestShown is how many projects a census names.
@@ -25,7 +26,9 @@ func (d *Daemon) Sessions(ctx context.Context, q control.SessionsQuery) (control
 	if err != nil {
 		return control.Sessions{}, err
 	}
-	l := collection{facts: facts, projects: map[string]*control.ProjectTotal{}, agents: map[string]int{}}
+	l := collection{
+		facts: facts, projects: map[string]*control.ProjectTotal{}, agents: map[string]int{}, names: map[string]tail.Kind{},
+	}
 	l.add(d.tailer.Present())
 	defer d.memoryUsed.Store(true)
 	a := control.Sessions{SchemaVersion: control.SchemaVersion, Census: l.census(), Sessions: []control.Session{}}
@@ -54,7 +57,7 @@ type collection struct {
 	facts    map[tail.FileID]state.Routing
 	mains    []tail.Tracked
 	total    int64
-	agent    int
+	names    map[string]tail.Kind             // of sessions and agents, in how many folders their files may lie
 	projects map[string]*control.ProjectTotal // by Claude Code's project folder
 	agents   map[string]int                   // by folder and session
 }
@@ -73,8 +76,10 @@ func (l *collection) add(all []tail.Tracked) {
 		}
 		p.Bytes += t.File.Stat.Size
 		f := l.facts[t.File.ID]
+		name := transcript.WithoutCopy(cmp.Or(f.Stream.SessionID, t.File.Name))
+		_, copied := l.names[name]
+		l.names[name] = t.File.Kind
 		if t.File.Kind == tail.Agent {
-			l.agent++
 			parent := f.Stream.Parent
 			if parent == "" {
 				parent, _, _ = strings.Cut(t.File.Name, "/")
@@ -82,7 +87,9 @@ func (l *collection) add(all []tail.Tracked) {
 			l.agents[folder+"\x00"+parent]++
 			continue
 		}
-		p.Sessions++
+		if !copied {
+			p.Sessions++
+		}
 		if p.Cwd == "" && f.Stream.Cwd != "" {
 			p.Project, p.Cwd = f.Stream.Project, f.Stream.Cwd
 		}
@@ -94,10 +101,23 @@ func (l *collection) add(all []tail.Tracked) {
 }
 
 func (l *collection) census() control.Census {
-	c := control.Census{Projects: len(l.projects), Sessions: len(l.mains), Agents: l.agent, Bytes: l.total}
-	for _, p := range l.projects {
+	c := control.Census{Bytes: l.total}
+	for _, kind := range l.names {
+		if kind == tail.Agent {
+			c.Agents++
+		} else {
+			c.Sessions++
+		}
+	}
+	for _, p := range l.projects { // of one working directory, whatever its folders are called
+		if i := slices.IndexFunc(c.Largest, func(o control.ProjectTotal) bool { return o.Cwd != "" && o.Cwd == p.Cwd }); i >= 0 {
+			c.Largest[i].Sessions += p.Sessions
+			c.Largest[i].Bytes += p.Bytes
+			continue
+		}
 		c.Largest = append(c.Largest, *p)
 	}
+	c.Projects = len(c.Largest)
 	slices.SortFunc(c.Largest, func(a, b control.ProjectTotal) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Cwd, b.Cwd), cmp.Compare(a.Project, b.Project))
 	})

@@ -95,3 +95,17 @@ func TestAskedAllTheTime(t *testing.T) {
 	r := w.verify()
 	kit.Check(t, r.Equal && r.Files == 21, "verify: %+v", r)
 }
+
+// TestCensusOfCopies: a session and its agent whose files lie in two folders are one session, one agent, one project.
+func TestCensusOfCopies(t *testing.T) {
+	w := newWorld(t)
+	for _, folder := range []string{"-home-kim-shop/", "-home-kim-copy/"} {
+		w.write(folder+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+		w.write(folder+sessionA+"/subagents/agent-a1.jsonl", records("/home/kim/shop", 0, 2))
+	}
+	w.write("-srv-shop/"+sessionB+".jsonl", records("/srv/shop", 0, 1))
+	w.deliver()
+	c := w.sessions(control.SessionsQuery{}).Census
+	kit.Check(t, c.Sessions == 2 && c.Agents == 1 && c.Projects == 2 && len(c.Largest) == 2 && c.Largest[0].Sessions == 1 &&
+		c.Bytes == c.Largest[0].Bytes+c.Largest[1].Bytes, "%+v", c)
+}

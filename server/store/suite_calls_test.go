@@ -11,6 +11,8 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
+	"github.com/ccship/ccship/server/extract"
+	"github.com/ccship/ccship/transcript"
 )
 
 // calls: a search for a tool or a file chooses tool calls, and results by the call that they answer, wherever it is.
@@ -201,4 +203,43 @@ func (s suite) copies(t *testing.T) {
 		}})
 	}
 	same("continued", listed(server.SessionQuery{}), "fork@m 0", "x@n 7")
+}
+
+// An agent whose file lies in two folders is one agent of its session, and in a listing of its agents.
+func (s suite) agentCopies(t *testing.T) {
+	st := s.open(t)
+	for _, name := range []string{"x/agent-1~2", "x", "x/agent-1", "x/agent-2", "y/agent-1"} {
+		parent := transcript.ParentName(name)
+		put(t, st, batch(name, object(0, says("answer", name))), func(b *server.Batch) { b.Head.Machine, b.Head.Parent = "m", parent })
+		origin := "x/1"
+		if name == "x/agent-2" {
+			origin = "x/2"
+		}
+		if parent == "" {
+			origin = "x/0"
+		}
+		for _, task := range lease(t, st) {
+			save(t, st, task, server.Derivation{Summary: server.Summary{
+				Origin: origin, Copy: name == "x/agent-1~2", Lines: 1, Started: start, Ended: start.Add(time.Minute),
+			}})
+		}
+	}
+	of := func(q server.SessionQuery) (names []string, agents int64) {
+		q.Limit = 100
+		for _, x := range kit.Try(st.Find(t.Context(), all, q)).Must(t).List {
+			names, agents = append(names, x.SessionID), agents+x.Agents
+		}
+		slices.Sort(names)
+		return names, agents
+	}
+	names, agents := of(server.SessionQuery{})
+	kit.Equal(t, "sessions and their agents", fmt.Sprint(names, agents), "[x] 2")
+	for _, q := range []server.SessionQuery{{Parent: "x"}, {Parent: "x", Agents: true}} {
+		names, _ = of(q)
+		kit.Equal(t, "agents", fmt.Sprint(names), "[x/agent-1 x/agent-2]")
+	}
+	names, _ = of(server.SessionQuery{Parent: "y"})
+	kit.Equal(t, "agents of another session", fmt.Sprint(names), "[y/agent-1]")
+	names, _ = of(server.SessionQuery{Agents: true})
+	kit.Equal(t, "streams", len(names), 5)
 }

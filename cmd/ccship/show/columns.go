@@ -253,8 +253,8 @@ func clean(v reflect.Value) {
 // shortID is how much of an id lists show.
 const shortID = 8
 
-// shortened are ids of items as long as it takes to tell them apart. An agent's, which has its session's in front,
-// stays whole.
+// shortened are ids of items as long as it takes to tell them apart. One that has another's in front stays whole: an
+// agent's, and that of a session's further file.
 func shortened[T any](items []T, idOf func(*T) string) []string {
 	ids, out := make([]string, len(items)), make([]string, len(items))
 	for i := range items {
@@ -266,6 +266,9 @@ func shortened[T any](items []T, idOf func(*T) string) []string {
 			n = len(id)
 		}
 		for j, other := range ids {
+			if other != id && strings.HasPrefix(id, other) {
+				n = len(id)
+			}
 			for i != j && other != id && n < len(id) && strings.HasPrefix(other, id[:n]) && !strings.HasPrefix(other, id+"/") {
 				n++
 			}

@@ -111,7 +111,7 @@ func (c *Finder) SummaryOf(ctx context.Context, stream int64) (server.Summary, e
 	return found[stream].Summary, err
 }
 
-// addUsage adds what each session's answers used, and those of its copies, and counts its agents.
+// addUsage adds what each session's answers used, and those of its copies, and counts its agents without copies.
 func (c *Finder) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
 		return nil
@@ -146,7 +146,9 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, append(of, of...), func(row Scanner) error {
 	return c.reader.Query(ctx, `
 SELECT s.id, count(*) FROM streams s JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
   AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine
-WHERE `+these+` GROUP BY s.id`, of, func(row Scanner) error {
+WHERE `+these+` AND NOT EXISTS (SELECT 1 FROM facts f JOIN facts o ON o.owner = f.owner AND `+holds("o", "f")+`
+  JOIN streams p ON p.owner = o.owner AND p.id = o.stream AND p.parent = a.parent AND p.machine = a.machine
+  WHERE f.owner = a.owner AND f.stream = a.id) GROUP BY s.id`, of, func(row Scanner) error {
 		var id, n int64
 		err := row.Scan(&id, &n)
 		if err == nil {
