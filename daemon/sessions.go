@@ -110,7 +110,8 @@ func (l *collection) census() control.Census {
 		}
 	}
 	for _, p := range l.projects { // of one working directory, whatever its folders are called
-		if i := slices.IndexFunc(c.Largest, func(o control.ProjectTotal) bool { return o.Cwd != "" && o.Cwd == p.Cwd }); i >= 0 {
+		same := func(o control.ProjectTotal) bool { return o.Cwd != "" && o.Cwd == p.Cwd }
+		if i := slices.IndexFunc(c.Largest, same); i >= 0 {
 			c.Largest[i].Sessions += p.Sessions
 			c.Largest[i].Bytes += p.Bytes
 			continue

@@ -213,7 +213,7 @@ func holds(whole, part string) string {
   AND (w.copy, -w.lines, w.stream) < (p.copy, -p.lines, p.stream)`)
 }
 
-// HideCopies leaves out the streams s, with facts f, that are copies of a session, or of an agent, which the query lists
+// HideCopies leaves out the streams s, with facts f, that are copies of a session or an agent which the query lists
 // anyway, with all that they have. A name in full is that of a copy, too.
 func (f *Filter) HideCopies(part Part, scope server.Scope, q server.SessionQuery) {
 	if q.Parent == "" && (scope.Only != 0 || q.Agents) || len(q.Names) > 0 {
