@@ -180,13 +180,14 @@ var envelopes = []envelope{
 // frames are lines that Claude Code writes before such an element.
 var frames = []struct {
 	begin   string
+	end     string // of what is written before
 	speaker Speaker
 	from    string
 }{
-	{"Another Claude session sent a message", Peer, "another session"},
-	{"A peer session sent a message while you were working:", Peer, "another session"},
-	{"The coordinator sent a message while you were working:", Peer, "coordinator"},
-	{"[SYSTEM NOTIFICATION", Background, backgroundTask},
+	{"Another Claude session sent a message", "\n", Peer, "another session"},
+	{"A peer session sent a message while you were working:", "\n", Peer, "another session"},
+	{"The coordinator sent a message while you were working:", "\n", Peer, "coordinator"},
+	{"[SYSTEM NOTIFICATION", "]", Background, backgroundTask},
 }
 
 // unwrap takes what others than the person say out of the elements and lines around it. ok is false for other texts.
@@ -196,16 +197,15 @@ func unwrap(text string) (s Speech, ok bool) {
 		if !found {
 			continue
 		}
-		if f.speaker == Background {
-			if at := strings.Index(rest, "<task-notification>"); at >= 0 {
-				rest = rest[at:]
+		if _, after, found := strings.Cut(rest, f.end); found && !strings.HasPrefix(rest, "<") {
+			rest = after
+		}
+		if at := strings.Index(rest, "\n<"); at >= 0 && f.speaker == Background { // behind words about it
+			if inner, ok := elements(rest[at:]); ok {
+				return inner, true
 			}
 		}
-		_, body, line := strings.Cut(rest, "\n")
-		if !strings.HasPrefix(rest, "<") && line && f.speaker == Peer {
-			rest = body
-		}
-		if inner, ok := elements(strings.TrimSpace(rest)); ok {
+		if inner, ok := elements(rest); ok {
 			return inner, true
 		}
 		return Speech{f.speaker, f.from, strings.TrimSpace(rest)}, true

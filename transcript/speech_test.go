@@ -79,6 +79,9 @@ func TestSpeech(t *testing.T) {
 			"Background task: Tests ended\n\n12 pass"},
 		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\n<task-notification>\n<summary>Tests ended</summary>\n` +
 			`</task-notification>"}`, "Background task: Tests ended"},
+		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nA task ended."}`, "Background task: A task ended."},
+		{`"message":{"content":"[SYSTEM NOTIFICATION] An event:\n<github-webhook-activity>\npushed\n</github-webhook-activity>"}`,
+			"Webhook: pushed"},
 		{`"message":{"content":"{\"task_id\":\"b7\",\"description\":\"run tests\",\"task_type\":\"local_bash\"}"}`, "Background task: run tests"},
 		{`"message":{"content":"{\"task_id\":\"b7\",\"task_type\":\"local_agent\"}"}`, "Background task: b7"},
 		{`"message":{"content":"<mcp-resource-update server=\"builds\" uri=\"x\">\nred\n</mcp-resource-update>"}`, "MCP server builds: red"},
