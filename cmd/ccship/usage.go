@@ -141,8 +141,11 @@ func (a *app) usageOnDisk(ctx context.Context, l *library.Library, q library.Que
 		Project: func(cwd, folder string) (hash, repository string) {
 			policy, _ := finder.Find(cwd) // what it says of delivery does not matter here
 			hash = project.Hash(cwd, folder, policy, c.TrustedProjects)
-			if policy.GitDir == "" || policy.Remote != "" || hash == policy.ProjectHash {
+			switch {
+			case policy.Remote != "" || hash == policy.ProjectHash:
 				return hash, policy.Top()
+			case policy.GitDir == "":
+				return cmp.Or(project.SameFolder(cwd, policy), hash), policy.Top()
 			}
 			if _, known := ids[policy.GitDir]; !known {
 				if r, err := project.ReadRepository(ctx, policy.GitDir); err == nil {

@@ -69,14 +69,14 @@ func (f *Finder) Exclude(globs []string) {
 //
 // A cwd that is not an absolute path of this system (a transcript from elsewhere) has the defaults.
 func (f *Finder) Find(cwd string) (Policy, error) {
-	if !filepath.IsAbs(cwd) {
+	if cwd = native(cwd); !filepath.IsAbs(cwd) {
 		return Policy{Enabled: true, MaxEntries: DefaultMaxEntries}, nil
 	}
-	a, exclude := f.answer(filepath.Clean(cwd))
+	a, exclude := f.answer(cwd)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if age := time.Since(a.at); a.at.IsZero() || age < 0 || age >= f.Recheck {
-		a.policy, a.err = f.look(filepath.Clean(cwd), exclude)
+		a.policy, a.err = f.look(cwd, exclude)
 		a.at = time.Now()
 	}
 	return a.policy, a.err
@@ -199,6 +199,19 @@ func Hash(cwd, folder string, p Policy, trusted []string) string {
 	case cwd != "":
 		text = cmp.Or(p.Repository, cwd)
 	}
+	return hashOf(text)
+}
+
+// SameFolder returns the hash that a folder without a repository has by its usual path; "" if cwd is that.
+func SameFolder(cwd string, p Policy) string {
+	dir := cmp.Or(p.Repository, cwd)
+	if usual := Usual(dir); usual != dir {
+		return hashOf(usual)
+	}
+	return ""
+}
+
+func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }

@@ -50,8 +50,7 @@ func (p Policy) Top() string {
 
 // ID is its name on the wire.
 func (r Repository) ID() string {
-	sum := sha256.Sum256([]byte(r.Commit + "\n" + r.Name))
-	return hex.EncodeToString(sum[:])
+	return hashOf(r.Commit + "\n" + r.Name)
 }
 
 // maxListed limits the folders next to a folder that is gone, and the work trees of a repository, that are looked at.

@@ -100,6 +100,7 @@ type folders struct {
 }
 
 func (f *folders) add(folder, cwd string) {
+	folder = usualFolder(folder)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.cwds == nil {
@@ -111,10 +112,22 @@ func (f *folders) add(folder, cwd string) {
 	f.cwds[folder][cwd] = true
 }
 
+// ofDrive begins the name of a folder for a working directory of Windows: C--w-app, and in its other forms c--w-app,
+// -c-w-app and -mnt-c-w-app.
+var ofDrive = regexp.MustCompile(`^(?:(?:-mnt|-cygdrive)?-([A-Za-z])-|([A-Za-z])--)`)
+
+// usualFolder returns the name that a project's folder has for the usual path.
+func usualFolder(name string) string {
+	if at := ofDrive.FindStringSubmatch(name); at != nil {
+		return strings.ToUpper(at[1]+at[2]) + "--" + name[len(at[0]):]
+	}
+	return name
+}
+
 // find returns the first working directory of a folder's transcripts for which so is true; "" when there is none.
 func (f *folders) find(folder string, so func(cwd string) bool) string {
 	f.mu.Lock()
-	cwds := slices.Sorted(maps.Keys(f.cwds[folder]))
+	cwds := slices.Sorted(maps.Keys(f.cwds[usualFolder(folder)]))
 	f.mu.Unlock()
 	if i := slices.IndexFunc(cwds, so); i >= 0 {
 		return cwds[i]
@@ -222,6 +235,8 @@ func (r *Router) recognize(f *state.Routing, p *project.Policy, file tail.FileID
 			return min(left, repositoryPoll)
 		}
 		s.Repository = id
+	} else {
+		s.Repository = project.SameFolder(s.Cwd, *p)
 	}
 	r.waited(file)
 	if s.Repository != "" && !p.Gone {

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,4 +90,36 @@ func folderKnown(t *testing.T, dir string) bool {
 	t.Helper()
 	info := kit.Try(os.Stat(dir)).Must(t)
 	return folderID(info) != ""
+}
+
+// TestRecognizeForms: the forms that Windows has for one folder are one project, each with the hash of its own text. A
+// transcript that names no folder is of that which others in its folder name, whatever the form.
+func TestRecognizeForms(t *testing.T) {
+	b := newBench(t)
+	next := tail.FileID(0)
+	of := func(cwd string) outbox.Stream {
+		t.Helper()
+		next++
+		c := chunk(next, fmt.Sprintf(`{"type":"user","cwd":%q}`+"\n", cwd))
+		d := b.decide(c)
+		b.commit(c, d)
+		return d.Facts.Stream
+	}
+	one := func(s outbox.Stream) string { return cmp.Or(s.Repository, s.ProjectHash) }
+	app := of(`Q:\w\app`)
+	kit.Equal(t, "the usual form adds", app.Repository, "")
+	for _, form := range []string{`q:\w\app`, "Q:/w/app", "q:/w/app/", "/q/w/app", "/mnt/q/w/app/", `\\?\Q:\w\app`} {
+		s := of(form)
+		kit.Equal(t, form, one(s), one(app))
+		kit.Equal(t, "the name of "+form, s.Project, "app")
+		kit.Check(t, s.ProjectHash != app.ProjectHash, "%s has the hash of another text", form)
+	}
+	for _, other := range []string{`Q:\w\app2`, "/w/app", `R:\w\app`, `Q:\W\app`} {
+		kit.Check(t, one(of(other)) != one(app), "%s is the same project", other)
+	}
+	var f folders
+	f.add("q--w-app", `q:\w\app`)
+	for _, name := range []string{"Q--w-app", "-mnt-q-w-app", "-q-w-app"} {
+		kit.Equal(t, name, f.find(name, func(string) bool { return true }), `q:\w\app`)
+	}
 }
