@@ -21,7 +21,8 @@ import (
 // whyPage shows which sessions wrote commits.
 type whyPage struct {
 	page.Layout
-	Commits []whyCommit
+	Commits []whyCommit // none: a page that asks for a file
+	Wrong   bool        // the address is not one that was printed
 	turns   int
 }
 
@@ -121,21 +122,27 @@ func (v *Viewer) lineURL(x server.Session, line int64) string {
 }
 
 // why is GET /why?q: what is known of commits, which the address has as hashes of lines, within what the reader may
-// see.
+// see. Without either, the page asks for a file.
 func (v *Viewer) why(w http.ResponseWriter, r *http.Request, who server.Login) error {
 	if file := r.URL.Query().Get("file"); file != "" {
 		return v.fileTurns(w, r, who, file)
 	}
-	commits, err := provenance.ParseLink(r.URL.Query().Get("q"))
+	p := whyPage{Layout: v.Layout(r, who, "Why", "sessions")}
+	link := r.URL.Query().Get("q")
+	commits, err := provenance.ParseLink(link)
 	ask := derive.WhyQuery{Commits: commits, URL: v.lineURL}
 	if err != nil || len(commits) == 0 || ask.Check() != nil {
-		return page.BadRequestError("The address must be one that `ccship why COMMIT --link` printed.")
+		status := http.StatusOK
+		if p.Wrong = link != ""; p.Wrong {
+			status = http.StatusBadRequest
+		}
+		v.Render(w, status, "why.html", p)
+		return nil
 	}
 	answers, _, err := derive.AnswerWhy(r.Context(), v.store, server.ScopeOf(who.User), v.userNames(r.Context()), ask)
 	if err != nil {
 		return err
 	}
-	p := whyPage{Layout: v.Layout(r, who, "Why", "sessions")}
 	for _, a := range answers {
 		c := whyCommitOf(a)
 		shown := min(len(c.Turns), maxTurns-p.turns)

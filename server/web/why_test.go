@@ -12,7 +12,7 @@ import (
 	"github.com/ccship/ccship/transcript/provenance"
 )
 
-// TestWhyPage shows what is known of a commit that the address has, and refuses any other address.
+// TestWhyPage shows what is known of a commit that the address has, asks for a file where the address has nothing, and refuses any other address.
 func TestWhyPage(t *testing.T) {
 	s := loggedIn(t)
 	f := provenance.File{Paths: []string{"shop/cart.go"}}
@@ -24,7 +24,8 @@ func TestWhyPage(t *testing.T) {
 		"No session is proven to have written it.")
 	many, _, err := provenance.Link(make([]provenance.Commit, 501))
 	kit.Must(t, err)
-	for _, bad := range []string{"", "x", "AAAA", many} {
+	mustHave(t, s.get(t, "/why"), `name="file"`, "<code>ccship why HEAD --link</code>")
+	for _, bad := range []string{"x", "AAAA", many} {
 		s.wants(t, 400, "GET", "/why?q="+bad, nil)
 	}
 }

@@ -39,7 +39,7 @@ func WriteMarkdown(ctx context.Context, w io.Writer, snap server.Snapshot, view 
 	about About) error {
 	x := snap.Session()
 	n := markdownWriter{w: bufio.NewWriterSize(w, 64<<10), calls: map[string]string{}}
-	n.printf("# %s\n\n", inline(cmp.Or(page.OneLine(about.Title, 200), page.OneLine(x.Project, 200), "Session")))
+	n.printf("# %s\n\n", inline(page.OneLine(server.Summary{Title: about.Title}.Name(), 200)))
 	for _, p := range []struct{ Name, Value string }{
 		{"Project", x.Project}, {"Date", about.Date()}, {"Model", strings.Join(about.Models, ", ")},
 		{"Cost", page.Cost(about.Cost)}, {"Session", x.SessionID}, {"Directory", x.Cwd}, {"Host", x.Host}, {"Lines",
