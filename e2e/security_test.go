@@ -50,23 +50,37 @@ func namesTests(t *testing.T, list string) (rows int) {
 	return rows
 }
 
-// TestFigures: README's figures are those of the page of results.
+// TestFigures: the figures of README, and ccship's among those that are compared, are on the page of results, and each
+// section there names the command that makes them.
 func TestFigures(t *testing.T) {
-	readme := kit.Try(os.ReadFile("../README.md")).Must(t)
-	results := kit.Try(os.ReadFile("../docs/internals/benchmarks.md")).Must(t)
-	_, table, _ := strings.Cut(string(readme), "\n## Figures\n")
+	read := func(name string) string { return string(kit.Try(os.ReadFile(filepath.Join("..", name))).Must(t)) }
+	results, rows := read("docs/internals/benchmarks.md"), read("lab/rows.go")
+	_, table, _ := strings.Cut(read("README.md"), "\n## Figures\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	different := figuresMissing(table, string(results))
+	table += regexp.MustCompile(`(?m)^\| line → there \|.*\n`).FindString(read("docs/comparison.md"))
+	different := figuresMissing(table, results)
 	kit.Check(t, len(different) == 0, "figures of README that benchmarks.md does not have: %q", different)
-	for _, change := range []string{"0.041", "3.9 ms", "57 KB", "40 ms (p99", "≤ 131 KB", "0.74 of raw", "97.8"} {
-		other := strings.ReplaceAll(string(results), change, "7")
-		kit.Check(t, other != string(results), "the results do not have %q", change)
+	for _, change := range []string{"0.041", "3.9 ms", "57 KB", "40 ms (p99", "≤ 131 KB", "0.74 of raw", "97.8", "686 shapes"} {
+		other := strings.ReplaceAll(results, change, "7")
+		kit.Check(t, other != results, "the results do not have %q", change)
 		kit.Check(t, len(figuresMissing(table, other)) > 0, "%q is another one, and nobody sees it", change)
+	}
+	for _, change := range []string{"300 MiB", "10 000 files", "14 places", "1–10 GB", "19 MB", "28 MiB", "1.8–3.9"} {
+		other := strings.ReplaceAll(table, change, "7777")
+		kit.Check(t, len(figuresMissing(other, results)) > 0, "%q is another one in README, and nobody sees it", change)
+	}
+	command := regexp.MustCompile("`(?:make bench|lab ([a-z-]+).*?)`")
+	for _, section := range strings.Split(results, "\n## ")[1:] {
+		named := command.FindAllStringSubmatch(section, -1)
+		kit.Check(t, len(named) > 0, "no command makes the figures of %.40q", section)
+		for _, c := range named {
+			kit.Check(t, c[1] == "" || strings.Contains(rows, `{"`+c[1]+`"`), "lab has no %q", c[1])
+		}
 	}
 }
 
-// figuresMissing are the cells of a table, behind the first column, whose figures no row and no paragraph of the results
-// has together. A semicolon ends a cell's part.
+// figuresMissing are the parts of a table's first three columns whose figures no row and no paragraph of the results has
+// together. A semicolon ends a cell's part.
 func figuresMissing(table, results string) (missing []string) {
 	figure := regexp.MustCompile(`[0-9][0-9.–]*[0-9]?( %| [kKMG]i?B| ms)?`)
 	places := strings.Split(strings.ReplaceAll(results, "\n|", "\n\n|"), "\n\n")
@@ -75,7 +89,7 @@ func figuresMissing(table, results string) (missing []string) {
 		if len(cells) < 4 {
 			continue
 		}
-		for _, part := range append(strings.Split(cells[2], ";"), cells[3]) {
+		for _, part := range strings.Split(strings.Join(cells[1:4], ";"), ";") {
 			if !slices.ContainsFunc(places, func(place string) bool {
 				return !slices.ContainsFunc(figure.FindAllString(part, -1), func(f string) bool {
 					return !regexp.MustCompile(`(^|[^0-9.])` + regexp.QuoteMeta(f) + `($|[^0-9.]|\.[^0-9])`).MatchString(place)
