@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // rarest returns where the bytes of a literal start that are the least frequent in text: two runs of three or of four.
 func rarest(text string) int {
@@ -12,12 +15,7 @@ func rarest(text string) int {
 			score += frequency(c)
 		}
 		for n := range size - 2 {
-			if strings.Contains(frequent, part[n:n+3]) {
-				score += 100
-			}
-			if strings.Contains(everywhere, part[n:n+3]) {
-				score += 400
-			}
+			score += penalties()[part[n:n+3]]
 		}
 		if score < least {
 			best, least = i, score
@@ -25,6 +23,20 @@ func rarest(text string) int {
 	}
 	return best
 }
+
+// penalties are those of runs of three characters in frequent and everywhere. It is a map because every program that masks waits for it when it starts.
+var penalties = sync.OnceValue(func() map[string]int {
+	of := map[string]int{}
+	for at := range len(frequent) - 2 {
+		of[frequent[at:at+3]] = 100
+	}
+	for at := range len(everywhere) - 2 {
+		if run := everywhere[at : at+3]; of[run] <= 100 {
+			of[run] += 400
+		}
+	}
+	return of
+})
 
 // frequent are sequences of three characters that are common in transcripts: in English, in code, and in names.
 const frequent = "" +
