@@ -121,7 +121,8 @@ func assemble(f serveFlags, set settings, st store.Store) (*api.Server, *server.
 	s.Base, s.PublicURL, s.Hosts, s.Prices, s.TLS = f.base, f.publicURL, set.hosts, set.prices, set.tls
 	s.Rates, s.Quota = rates, set.quota
 	s.MaxIntake, s.MaxQueue = set.intake, f.ingestQueue
-	s.MaxBody, s.MaxRequests, s.MaxConns, s.MetricsOpen = set.maxBody, f.maxRequests, f.maxConnections, f.metricsOpen
+	s.MaxBody, s.MaxRequests, s.MetricsOpen = set.maxBody, f.maxRequests, f.metricsOpen
+	s.MaxConns = min(f.maxConnections, sys.Connections())
 	return s, changes, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
@@ -79,7 +78,6 @@ func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key)
 		return wire.BadRequest("bad_request", `epochs is neither "" nor "all"`)
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // the time for reading is not that for answering
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	separator := `{"digests":[`

@@ -203,7 +203,6 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, who server.Key) 
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s.%s"`, fileName(snap.Session().SessionID), format))
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the time for reading is not that for answering
 		out := bufio.NewWriterSize(patientWriter{s, b}, rawChunk)
 		switch format {
 		case "jsonl":

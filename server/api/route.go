@@ -157,6 +157,9 @@ func (s *Server) noCall(http.ResponseWriter, *http.Request, server.Key) error {
 func (s *Server) guard(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, to)
+		if err == nil {
+			defer limit.Known(r.Context(), who.User.ID)()
+		}
 		if err == nil && !to.listens {
 			var release func()
 			began := time.Now()
@@ -170,10 +173,6 @@ func (s *Server) guard(to route) http.HandlerFunc {
 		if err != nil {
 			s.refuse(w, r, err)
 			return
-		}
-		if r.Method == http.MethodGet {
-			// The time limit for reading a request does not apply to answering it. (Not every writer has deadlines.)
-			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		}
 		if r.Method != http.MethodGet && s.Version != "" {
 			w.Header().Set(protocol.HeaderServer, s.Version)
@@ -190,7 +189,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, to route) (server
 	if err != nil {
 		return who, err
 	}
-	limit.Known(r.Context())
 	if err := s.Rates.Take(who.User.ID, time.Now()); err != nil {
 		return who, err
 	}

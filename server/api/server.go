@@ -105,7 +105,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Viewer != nil {
 		mux.Handle("/", s.Viewer)
 	}
-	return announce(compressAnswers(s.rebase(s.observe(s.checkHost(mux)))))
+	return limit.Paced(announce(compressAnswers(s.rebase(s.observe(s.checkHost(mux))))), s.Patience)
 }
 
 // fill sets what was left at zero.
@@ -122,7 +122,7 @@ func (s *Server) fill() {
 	}
 	s.slots = limit.NewSlots(int64(s.MaxRequests), 0)
 	s.intake = limit.NewIntake(s.MaxRequests, s.MaxIntake, s.MaxQueue)
-	s.bodies = limit.NewBodies(s.MaxBody, s.Patience)
+	s.bodies = limit.NewBodies(s.MaxBody)
 	s.counts = newMetrics()
 	s.conns = limit.NewConns(s.MaxConns)
 }

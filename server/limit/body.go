@@ -30,17 +30,15 @@ const (
 
 // Bodies reads and decompresses request bodies, and reuses its buffers and decoders. Safe for concurrent use.
 type Bodies struct {
-	max      int64
-	patience time.Duration
-	large    chan struct{} // one token for each body beyond smallBody
+	max   int64
+	large chan struct{} // one token for each body beyond smallBody
 
 	zstd, gzip, buffers sync.Pool
 }
 
-// NewBodies accepts bodies of at most max bytes, decompressed. A body may take patience; after that its average rate
-// must reach minRate.
-func NewBodies(max int64, patience time.Duration) *Bodies {
-	return &Bodies{max: max, patience: patience, large: make(chan struct{}, largeBodies)}
+// NewBodies accepts bodies of at most max bytes, decompressed.
+func NewBodies(max int64) *Bodies {
+	return &Bodies{max: max, large: make(chan struct{}, largeBodies)}
 }
 
 // Body is a request's body, decompressed. Its bytes are valid until Release.
@@ -71,7 +69,7 @@ var errTooLarge = errors.New("body too large")
 // Read reads and decompresses a whole body: at most max bytes and at most what all bodies may take, whatever its
 // headers say. The caller releases it unless there is an error, which is a *wire.RefusalError or the context's.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request, max int64) (*Body, error) {
-	plain := newSource(w, r, min(max, b.max), b.patience)
+	plain := newSource(w, r, min(max, b.max))
 	encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
 	src, done, err := b.decoder(encoding, plain)
 	if err != nil {
@@ -200,36 +198,68 @@ func (b *Bodies) gzipDecoder(src io.Reader) (io.Reader, func(), error) {
 // client that gives up after 30 s plus 1 s per MiB, as ccship does, is never slower.
 const minRate = 8 << 10
 
-// source is a body as it comes from the network. It ends bodies that are too large or too slow, and keeps the network's
-// error, which a decoder may hide.
-type source struct {
-	r        io.Reader
-	max      int64
-	control  *http.ResponseController
-	began    time.Time
-	patience time.Duration
-	n        int64
-	err      error
+// Paced returns next with a time limit for each body. A body may take patience from when it is first read; after that
+// its average rate must reach minRate. The answer itself has no limit; what is left of a body after it, or of one that
+// nobody reads, has patience too.
+func Paced(next http.Handler, patience time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := &pacedBody{ReadCloser: r.Body, control: http.NewResponseController(w), patience: patience}
+		switch {
+		case r.ContentLength == 0:
+			p.until(time.Time{}) // the time for reading is not that for answering
+		case r.Method == http.MethodGet || r.Method == http.MethodHead:
+			p.until(time.Now().Add(patience)) // net/http reads it before an answer of some length
+		default:
+			r.Body = p
+			defer func() { p.until(time.Now().Add(patience)) }()
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
-// newSource reads r's body, of at most max bytes.
-func newSource(w http.ResponseWriter, r *http.Request, max int64, patience time.Duration) *source {
-	return &source{
-		r: http.MaxBytesReader(w, r.Body, max), max: max,
-		control: http.NewResponseController(w), began: time.Now(), patience: patience,
-	}
+// pacedBody is a body as it comes from the network. It ends when it comes too slowly.
+type pacedBody struct {
+	io.ReadCloser
+	control  *http.ResponseController
+	patience time.Duration
+	began    time.Time
+	n        int64
+}
+
+// until sets when reading fails; the zero time is never.
+func (b *pacedBody) until(t time.Time) {
+	_ = b.control.SetReadDeadline(t) // not every writer has deadlines (tests)
 }
 
 // Read returns the next piece while the average rate is high enough.
+func (b *pacedBody) Read(p []byte) (int, error) {
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	b.until(b.began.Add(b.patience + time.Duration(b.n)*time.Second/minRate))
+	n, err := b.ReadCloser.Read(p)
+	if b.n += int64(n); err == io.EOF {
+		b.until(time.Time{}) // what follows is ours
+	}
+	return n, err
+}
+
+// source is a body that ends when it is too large. It keeps the network's error, which a decoder may hide.
+type source struct {
+	r   io.Reader
+	max int64
+	err error
+}
+
+// newSource reads r's body, of at most max bytes.
+func newSource(w http.ResponseWriter, r *http.Request, max int64) *source {
+	return &source{r: http.MaxBytesReader(w, r.Body, max), max: max}
+}
+
+// Read returns the next piece.
 func (s *source) Read(p []byte) (int, error) {
-	due := s.began.Add(s.patience + time.Duration(s.n)*time.Second/minRate)
-	_ = s.control.SetReadDeadline(due) // not every writer has deadlines (tests)
 	n, err := s.r.Read(p)
-	s.n += int64(n)
-	switch {
-	case err == io.EOF:
-		_ = s.control.SetReadDeadline(time.Time{}) // what follows is ours
-	case err != nil:
+	if err != nil && err != io.EOF {
 		s.err = err
 	}
 	return n, err

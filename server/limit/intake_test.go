@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -303,21 +302,37 @@ func TestWaitingOfOne(t *testing.T) {
 	release()
 }
 
-// TestUnknownRequests: of too many connections the one that has been longest in a request of nobody is closed, never one
-// in a request of a known user.
+// TestUnknownRequests: of too many connections the one that has been longest in a request of nobody is closed, else one
+// of the user who has most. One whose request was answered is of nobody: what is left of its body may never come.
 func TestUnknownRequests(t *testing.T) {
-	c := NewConns(2)
-	known, _ := net.Pipe()
-	unknown, _ := net.Pipe()
-	next, _ := net.Pipe()
-	for _, conn := range []net.Conn{known, unknown} {
+	c := NewConns(4)
+	var open []net.Conn
+	arrive := func(user int64) (answered func()) {
+		conn, _ := net.Pipe()
+		open = append(open, conn)
 		c.Changed(conn, http.StateNew)
-		c.Changed(conn, http.StateActive)
+		if user >= 0 {
+			c.Changed(conn, http.StateActive)
+		}
+		if user > 0 {
+			return Known(c.Context(t.Context(), conn), user)
+		}
+		return nil
 	}
-	Known(c.Context(t.Context(), known))
-	Known(t.Context()) // no connection of a server
-	c.Changed(next, http.StateNew)
-	kit.Err(t, "the one of nobody", io.ErrClosedPipe)(unknown.Write(nil))
-	kit.Err(t, "the newest", nil)(1, next.SetDeadline(time.Time{}))
-	kit.Err(t, "the known one", nil)(1, known.SetDeadline(time.Time{}))
+	for _, user := range []int64{1, 2, 2} {
+		arrive(user)
+	}
+	Known(t.Context(), 1)() // no connection of a server
+	arrive(2)()
+	arrive(0)
+	arrive(2)
+	arrive(-1)
+	var closed []int
+	for i, conn := range open {
+		if conn.SetDeadline(time.Time{}) != nil {
+			closed = append(closed, i)
+		}
+	}
+	kit.Equal(t, "the answered one, that of nobody, one of the user of most", fmt.Sprint(closed), "[1 3 4]")
+	kit.Equal(t, "users", len(c.users), 2)
 }

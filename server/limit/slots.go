@@ -181,50 +181,63 @@ func (r *Rates) sweep(now time.Time) {
 
 // Conns limits open connections. When there are too many, it closes the oldest that has not made a request yet, else
 // the one that has been idle longest, or, where these are more, the one that has been longest in a request of nobody
-// who is known: one whose body never ends, for example. So thousands of such connections do not displace those of
-// users. Safe for concurrent use.
+// who is known: one whose body never ends, for example. Where all are in requests of users, it is the oldest of the
+// user who has most. So thousands of such connections do not displace those of others. Safe for concurrent use.
 type Conns struct {
 	max int
 
-	mu   sync.Mutex
-	open map[net.Conn]place // guarded by mu, as is all below
-	mute *list.List         // of net.Conn that have not made a request, the oldest first
-	idle *list.List         // of net.Conn between requests, the longest idle first
-	busy *list.List         // of net.Conn in a request whose user is not known, the oldest request first
+	mu    sync.Mutex
+	open  map[net.Conn]place   // guarded by mu, as is all below
+	mute  *list.List           // of net.Conn that have not made a request, the oldest first
+	idle  *list.List           // of net.Conn between requests, the longest idle first
+	busy  *list.List           // of net.Conn in a request whose user is not known, the oldest request first
+	users map[int64]*list.List // of net.Conn in a user's requests, the oldest first; none is empty
 }
 
-// place is where a connection stands; the zero place while a request of a known user is in work.
+// place is where a connection stands.
 type place struct {
-	list *list.List
-	at   *list.Element
+	list  *list.List
+	at    *list.Element
+	user  int64
+	known int // requests of that user in work
 }
 
-func (p place) leave() {
-	if p.list != nil {
-		p.list.Remove(p.at)
+// leave takes a connection out of its list. The caller holds mu, as for enter.
+func (c *Conns) leave(conn net.Conn) {
+	p, open := c.open[conn]
+	if !open {
+		return
 	}
+	if p.list.Remove(p.at); p.known > 0 && p.list.Len() == 0 {
+		delete(c.users, p.user)
+	}
+}
+
+func (c *Conns) enter(conn net.Conn, l *list.List) {
+	c.open[conn] = place{list: l, at: l.PushBack(conn)}
 }
 
 // NewConns bounds connections to max.
 func NewConns(max int) *Conns {
-	return &Conns{max: max, open: map[net.Conn]place{}, mute: list.New(), idle: list.New(), busy: list.New()}
+	return &Conns{max: max, open: map[net.Conn]place{}, mute: list.New(), idle: list.New(), busy: list.New(),
+		users: map[int64]*list.List{}}
 }
 
 // Changed is for http.Server.ConnState.
 func (c *Conns) Changed(conn net.Conn, state http.ConnState) {
 	var surplus net.Conn
 	c.mu.Lock()
-	c.open[conn].leave()
+	c.leave(conn)
 	switch state {
 	case http.StateNew:
-		c.open[conn] = place{c.mute, c.mute.PushBack(conn)}
+		c.enter(conn, c.mute)
 		if len(c.open) > c.max {
 			surplus = c.surplus()
 		}
 	case http.StateIdle:
-		c.open[conn] = place{c.idle, c.idle.PushBack(conn)}
+		c.enter(conn, c.idle)
 	case http.StateActive:
-		c.open[conn] = place{c.busy, c.busy.PushBack(conn)}
+		c.enter(conn, c.busy)
 	case http.StateClosed, http.StateHijacked:
 		delete(c.open, conn)
 	}
@@ -239,25 +252,43 @@ type inRequest struct{}
 
 // Context is for http.Server.ConnContext.
 func (c *Conns) Context(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, inRequest{}, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if p := c.open[conn]; p.list == c.busy {
-			p.leave()
-			c.open[conn] = place{}
-		}
+	return context.WithValue(ctx, inRequest{}, func(user int64) (answered func()) {
+		c.known(conn, user, 1)
+		return func() { c.known(conn, user, -1) }
 	})
 }
 
-// Known says that a request's user is known: its connection stays open until the request is answered.
-func Known(ctx context.Context) {
-	if known, ok := ctx.Value(inRequest{}).(func()); ok {
-		known()
+// known counts a user's requests. A connection without them is one of nobody again: the rest of a body that was refused
+// may never come.
+func (c *Conns) known(conn net.Conn, user int64, more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, open := c.open[conn]
+	if !open || p.known+more < 0 { // closed, or idle: an HTTP/2 client ended the request before its answer
+		return
 	}
+	if c.leave(conn); p.known+more == 0 {
+		c.enter(conn, c.busy)
+		return
+	}
+	if c.users[user] == nil {
+		c.users[user] = list.New()
+	}
+	c.enter(conn, c.users[user])
+	now := c.open[conn]
+	now.user, now.known = user, p.known+more
+	c.open[conn] = now
 }
 
-// surplus picks the connection to close: never one with a request of a known user in progress, at worst the newest one.
-// The caller holds mu.
+// Known says whose request it is, until answered is called.
+func Known(ctx context.Context, user int64) (answered func()) {
+	if known, ok := ctx.Value(inRequest{}).(func(int64) func()); ok {
+		return known(user)
+	}
+	return func() {}
+}
+
+// surplus picks the connection to close, at worst the newest one. The caller holds mu.
 func (c *Conns) surplus() net.Conn {
 	from := c.mute
 	if from.Len() == 1 { // the only silent one has just arrived
@@ -265,9 +296,16 @@ func (c *Conns) surplus() net.Conn {
 			from = c.busy
 		} else if c.idle.Len() > 0 {
 			from = c.idle
+		} else {
+			for _, of := range c.users {
+				if of.Len() > from.Len() {
+					from = of
+				}
+			}
 		}
 	}
-	conn := from.Remove(from.Front()).(net.Conn)
+	conn := from.Front().Value.(net.Conn)
+	c.leave(conn)
 	delete(c.open, conn)
 	return conn
 }
@@ -292,9 +330,7 @@ type Events struct {
 func NewEvents(w http.ResponseWriter) Events {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events to itself
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
-	return Events{w, c}
+	return Events{w, http.NewResponseController(w)}
 }
 
 // Send writes an event or a comment, with a time limit.

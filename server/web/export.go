@@ -9,7 +9,6 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
@@ -82,7 +81,6 @@ func (v *Viewer) export(w http.ResponseWriter, r *http.Request, who server.Login
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment",
 			map[string]string{"filename": thread.FileName(snap.Session().SessionID) + "." + format}))
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every writer has deadlines (tests)
 		p := &begun{w: w}
 		out := bufio.NewWriterSize(p, exportBuffer)
 		err := v.write(r.Context(), out, snap, view, format)

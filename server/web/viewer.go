@@ -150,7 +150,7 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 			return
 		}
 		if err == nil {
-			limit.Known(r.Context())
+			defer limit.Known(r.Context(), who.User.ID)()
 			r = page.Of(r, who)
 			if p.rates.Take(who.User.ID, time.Now()) != nil {
 				w.Header().Set("Retry-After", "1")
