@@ -205,6 +205,7 @@ func TestPostgresRefusals(t *testing.T) {
 		"no such base":    {c.URL("nothing_here"), `has no database "nothing_here"`},
 		"other encoding":  {c.URL("latin"), "UTF8"},
 		"from the future": {newer, "newer ccship-server"},
+		"read-only":       {c.URL("postgres") + "&options=-c%20default_transaction_read_only%3Don", "takes no writes"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, err := store.Open(t.Context(), test.url, store.Opening{})

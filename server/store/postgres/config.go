@@ -65,8 +65,18 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = nameServer
 	}
-	if c.ValidateConnect == nil { // a standby takes no lines, alone or among others
-		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	wanted := c.ValidateConnect
+	if wanted == nil { // a standby takes no lines, alone or among others
+		wanted = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := wanted(ctx, conn); err != nil {
+			if _, said := errors.AsType[*pgconn.PgError](err); said || again(err) {
+				return err
+			}
+			return noWritesError{err}
+		}
+		return nil
 	}
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: keepIdle, Interval: pgKeepInterval, Count: pgKeepCount,
@@ -84,6 +94,12 @@ func (s *Store) configure(url string) (*pgxpool.Config, error) {
 	config.BeforeClose = func(conn *pgx.Conn) { s.doubt.forget(conn.PgConn()) }
 	return config, nil
 }
+
+// noWritesError refuses a database that takes no writes, as PostgreSQL itself does.
+type noWritesError struct{ error }
+
+// SQLState is that of a transaction that may only read: it passes once there is a primary again.
+func (noWritesError) SQLState() string { return "25006" }
 
 // doubts remembers connections whose last commit is on this machine's disk but maybe on no standby's: when the wait
 // for a synchronous standby is cut short, PostgreSQL answers with success and a warning.

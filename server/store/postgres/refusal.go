@@ -53,7 +53,7 @@ func explain(err error, c *pgx.ConnConfig) error {
 	case errors.Is(err, sqlstore.ErrNewer), errors.Is(err, sqlstore.ErrOtherBuild),
 		errors.Is(err, errEncoding), errors.Is(err, errTooOld):
 		return &OpenError{fmt.Errorf("%s: %w", where, err), hintOf(err)}
-	case strings.Contains(err.Error(), "read only connection"):
+	case errors.As(err, new(noWritesError)):
 		return say("is a standby named alone? name all hosts: postgres://user@one,two/database",
 			"takes no writes")
 	case isProtocol(err):
