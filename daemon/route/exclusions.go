@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 

@@ -55,8 +55,8 @@ type promptKey struct {
 	at      time.Time
 }
 
-// AnswerWhy tells what is known of commits, with each line if lines is set. users are the names of users. server.ErrBusy
-// when the time for an answer does not suffice. With Share set, shares are what single sessions wrote.
+// AnswerWhy tells what is known of commits, with each line if lines is set. users are the names of users.
+// server.ErrBusy when the time for an answer does not suffice. With Share set, shares are what single sessions wrote.
 func AnswerWhy(ctx context.Context, st AnswerStore, scope server.Scope, users func(int64) string,
 	q WhyQuery) (out []provenance.Answer, shares []server.CommitShare, err error) {
 	err = within(ctx, func(ctx context.Context) error {

@@ -11,7 +11,6 @@ import (
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/derive"
-	"github.com/ccship/ccship/server/extract"
 	"github.com/ccship/ccship/transcript"
 )
 

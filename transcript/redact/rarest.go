@@ -24,7 +24,8 @@ func rarest(text string) int {
 	return best
 }
 
-// penalties are those of runs of three characters in frequent and everywhere. It is a map because every program that masks waits for it when it starts.
+// penalties are those of runs of three characters in frequent and everywhere. It is a map because every program that
+// masks waits for it when it starts.
 var penalties = sync.OnceValue(func() map[string]int {
 	of := map[string]int{}
 	for at := range len(frequent) - 2 {
