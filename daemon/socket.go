@@ -1,16 +1,23 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/ccship/ccship/daemon/config"
 	"github.com/ccship/ccship/daemon/control"
+	"github.com/ccship/ccship/daemon/project"
 	"github.com/ccship/ccship/daemon/route"
+	"github.com/ccship/ccship/outbox"
+	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/tail"
 )
 
 // socket answers the control socket. Most requests go to the package they concern; the daemon answers the rest.
@@ -202,4 +209,98 @@ func (a socket) session(ctx context.Context, name string) (string, error) {
 	}
 	loc, err = locator{a.Daemon}.Locate(ctx, found.Name)
 	return loc.Session, err
+}
+
+// owner passes on what servers answer to the packages that act on it.
+type owner struct{ d *Daemon }
+
+// Announced delivers files again that a server took as a plain one.
+func (o owner) Announced(dest string) { o.d.extensionAnnounced(dest) }
+
+// Forgotten notes that a server stores nothing of a stream any more.
+func (o owner) Forgotten(stream uint64) { o.d.forgetter.AtServer(stream) }
+
+// LinkRequests asks a server for its pending link requests.
+func (o owner) LinkRequests(dest string) { o.d.linkRequests.Announce(dest) }
+
+// OutOfStep starts a comparison of what a server stores with what is here.
+func (o owner) OutOfStep(dest string, why protocol.Refusal) { o.d.reconciler.OutOfStep(dest, why) }
+
+// OpenBlob opens a file to be sent, masked for its server, unless the file belongs to ccship by now.
+func (o owner) OpenBlob(dest, cwd string, ref *outbox.BlobRef) (outbox.Content, error) {
+	return o.d.guard.Open(ref.Root, ref.Path, o.d.masking.For(dest, cwd).ReaderAt)
+}
+
+// ConfigInForce reports whether the configuration in force is the one on disk.
+func (o owner) ConfigInForce() bool {
+	return o.d.badConfig.Load() == nil && config.Stamp(o.d.conf.Load().Path) == *o.d.lastRead.Load()
+}
+
+// TrustsProject reports whether lines of the project in a folder go to the server that the project itself names.
+func (o owner) TrustsProject(dir string) bool {
+	return project.Trusted(dir, o.d.router.Rules().TrustedProjects)
+}
+
+// Accepts queues again what was withheld from a server that now accepts further kinds of rows.
+func (o owner) Accepts(dest string, kinds outbox.Kinds, again bool) error {
+	ctx, d := context.Background(), o.d
+	if kinds.Has(outbox.Blob) {
+		if again {
+			if err := d.projections.Attachments.Forget(ctx, dest, 0); err != nil {
+				return err
+			}
+		}
+		d.attachments.ListAll()
+	}
+	if kinds.Has(outbox.Checkpoints) && again {
+		if err := d.storedCheckpoints.Resend(ctx, dest); err != nil {
+			return err
+		}
+	}
+	if kinds.Has(outbox.Documents) && again {
+		return d.documents.Resend(ctx, dest)
+	}
+	return nil
+}
+
+// Excludes returns why transcripts are not delivered, and how many of those on disk each reason covers.
+func (d *Daemon) Excludes(ctx context.Context) (control.Excludes, error) {
+	conf := d.conf.Load()
+	a := control.Excludes{
+		SchemaVersion: control.SchemaVersion, Config: conf.Path, Origin: string(conf.OriginOf("exclude_projects")),
+		Patterns: []control.Exclusion{},
+	}
+	counts, err := d.reasons(ctx)
+	if err != nil {
+		return a, err
+	}
+	for _, pattern := range conf.ExcludeProjects {
+		why := project.ExcludedBy(pattern)
+		a.Patterns = append(a.Patterns, control.Exclusion{Pattern: pattern, Transcripts: counts[why]})
+		delete(counts, why)
+	}
+	for why, n := range counts {
+		a.Others = append(a.Others, control.Reason{Why: why, Transcripts: n})
+	}
+	slices.SortFunc(a.Others, func(x, y control.Reason) int { return cmp.Compare(x.Why, y.Why) })
+	return a, nil
+}
+
+// reasons counts the transcripts on disk that are not delivered, by reason.
+func (d *Daemon) reasons(ctx context.Context) (map[string]int, error) {
+	facts, err := d.db.Files.Routings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := d.router.ExcludedOnDisk(d.tailer)
+	for id, e := range d.router.ExcludedNow(facts) {
+		out[id] = e.Why
+	}
+	counts := map[string]int{}
+	for _, t := range d.tailer.Present() {
+		if why, excluded := out[t.File.ID]; excluded && t.File.Kind != tail.History {
+			counts[why]++
+		}
+	}
+	return counts, nil
 }

@@ -10,6 +10,7 @@ package tail
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -157,4 +158,78 @@ type Cursors interface {
 	Update(ctx context.Context, files []Tracked) error      // moved and missing files; never changes a Cursor
 	// Forget removes files that will not return. It answers those that it could remove; the others stay as they are.
 	Forget(ctx context.Context, ids []FileID) ([]FileID, error)
+}
+
+// cleanPath returns the form in which paths are compared.
+func cleanPath(p string) string {
+	if abs, err := filepath.Abs(p); err == nil {
+		return abs
+	}
+	return filepath.Clean(p)
+}
+
+// splitPath splits a path into its folder and its last element. Both share the path's bytes.
+func splitPath(p string) (dir, base string) {
+	for i := len(p) - 1; i >= 0; i-- {
+		if p[i] == filepath.Separator || p[i] == '/' {
+			if i == 0 {
+				return p[:1], p[1:]
+			}
+			return p[:i], p[i+1:]
+		}
+	}
+	return ".", p
+}
+
+// joinPath is filepath.Join for a clean folder and a single name.
+func joinPath(dir, name string) string {
+	if len(dir) > 0 && (dir[len(dir)-1] == filepath.Separator || dir[len(dir)-1] == '/') {
+		return dir + name
+	}
+	return dir + string(filepath.Separator) + name
+}
+
+// wish is something that is asked of a file's next inspection. It counts, so that one which comes while another is
+// being granted is not lost.
+type wish struct{ asked, granted uint16 }
+
+func (w *wish) ask() { w.asked++ }
+
+// open reports whether it was asked for since it was last granted.
+func (w wish) open() bool { return w.asked != w.granted }
+
+// grant grants what was asked for by begun, a copy from when the work began.
+func (w *wish) grant(begun wish) { w.granted = begun.asked }
+
+// grantedSince reports whether what was asked for last in then, a copy, is granted by now.
+func (w wish) grantedSince(then wish) bool { return int16(w.granted-then.asked) >= 0 }
+
+// wishes are all that can be asked of an inspection.
+type wishes struct {
+	deep   wish // verify all bytes before the cursor
+	reread wish // from line 0 in a new generation
+	reload wish // another part of the daemon changed the stored cursor
+	look   wish // Sync waits for an inspection that begins after its call
+}
+
+func (w wishes) open() bool {
+	return w.deep.open() || w.reread.open() || w.reload.open() || w.look.open()
+}
+
+// appendPacked adds numbers: small ones, of either sign, take one byte.
+func appendPacked(b []byte, numbers ...int64) []byte {
+	for _, n := range numbers {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+// takePacked reads numbers that Append has written, and returns what follows them.
+func takePacked(b []byte, into ...*int64) []byte {
+	for _, n := range into {
+		var size int
+		*n, size = binary.Varint(b)
+		b = b[size:]
+	}
+	return b
 }

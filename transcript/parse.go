@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // parsed is where the parts of a Record are in the line. Texts are the contents of JSON strings, still escaped.
@@ -317,3 +319,7 @@ func (m *messageSpace) buffer() []RawBlock {
 	}
 	return m.first[:0]
 }
+
+// Compose returns a text in Unicode's composed form (NFC), so that texts that look the same are the same: names of
+// files on macOS come decomposed. A text that is composed is returned as it is.
+func Compose(text string) string { return norm.NFC.String(text) }

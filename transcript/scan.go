@@ -1,8 +1,15 @@
 package transcript
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -275,4 +282,82 @@ func skipRunes(b []byte, i int) int {
 		i += n
 	}
 	return i
+}
+
+// maxStreamName is the longest escaped name of a file, in bytes. A stream may have two, of a session and its agent, and
+// a number. Servers accept 1 KiB.
+const maxStreamName = 480
+
+// EscapeName returns a name that every server accepts: control characters, bytes that are not UTF-8, and "%" itself are
+// percent-encoded, so that url.PathUnescape gives the name back. A longer name is cut, and ends in "%~" and the hash of
+// the whole; that cannot be undone, but no two names become one.
+func EscapeName(name string) string {
+	if !strings.ContainsFunc(name, escaped) && len(name) <= maxStreamName {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range name {
+		_, size := utf8.DecodeRuneInString(name[i:])
+		char := name[i : i+size]
+		if !escaped(r) || r == utf8.RuneError && size > 1 {
+			b.WriteString(char)
+			continue
+		}
+		for _, c := range []byte(char) {
+			b.WriteString("%" + strings.ToUpper(hex.EncodeToString([]byte{c})))
+		}
+	}
+	if b.Len() <= maxStreamName {
+		return b.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	end := "%~" + hex.EncodeToString(sum[:])
+	return strings.ToValidUTF8(b.String()[:maxStreamName-len(end)], "") + end
+}
+
+// escaped reports whether a character may have to be escaped. U+FFFD stands for bytes that are not UTF-8, too.
+func escaped(r rune) bool { return unicode.IsControl(r) || r == '%' || r == utf8.RuneError }
+
+// ReplaceStrings replaces the contents of a record's string members of some names. Members of members are left alone,
+// and so is every other byte. The line must be one that Scan called an Object; it is returned as it is if nothing
+// changes, and is never changed itself.
+func ReplaceStrings(line []byte, names []string, replace func(string) string) []byte {
+	var out []byte
+	copied := 0
+	w := walker{line, skipSpace(line, 0) + 1}
+	for {
+		key, ok := w.key()
+		if !ok {
+			break
+		}
+		value := w.value(w.i)
+		if len(value) == 0 {
+			break
+		}
+		old := stringContents(value)
+		if old == nil || !slices.Contains(names, Unquote(key)) {
+			continue
+		}
+		text := Unquote(old)
+		changed := replace(text)
+		if changed == text {
+			continue
+		}
+		out = append(out, line[copied:w.i-len(value)]...)
+		out = append(out, quote(changed)...)
+		copied = w.i
+	}
+	if out == nil {
+		return line
+	}
+	return append(out, line[copied:]...)
+}
+
+// quote makes a JSON string, with only those escapes that JSON demands, as Claude Code writes it.
+func quote(text string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string never fails
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

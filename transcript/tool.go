@@ -1,7 +1,9 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
+	"path"
 	"strings"
 )
 
@@ -147,4 +149,119 @@ func ToolPath(name string, input []byte) string {
 		return text(field(input, "notebook_path"))
 	}
 	return ""
+}
+
+// resultMembers are the members of a result's content that people read. What is encrypted, or says what kind of thing
+// the content is, is not among them.
+var resultMembers = map[string]string{
+	"text": "", "title": "", "url": "", "stdout": "", "stderr": "", "error_code": "error: ", "tool_name": "",
+	"error_message": "", "content": "", "lines": "", "source": "", "tool_references": "", "data": "", "context": "",
+}
+
+// resultText returns the text of a block of a tool's result whose type is not one of a message's: a web search, a page,
+// an advice, the output of a program on the server, an error.
+func (p *RawBlock) resultText(limit int) string {
+	if p.Kind != OtherBlock ||
+		!strings.Contains(string(p.Type), "result") && !strings.HasSuffix(string(p.Type), "reference") {
+		return ""
+	}
+	var out strings.Builder
+	appendResult(&out, p.Raw, limit, 0)
+	return strings.TrimSpace(out.String())
+}
+
+func appendResult(out *strings.Builder, value []byte, limit, depth int) {
+	if len(value) == 0 || depth > 2*maxNesting || out.Len() > limit*4 {
+		return
+	}
+	w := walkerOf(value)
+	switch value[0] {
+	case '"':
+		if s := strings.TrimSpace(CutEscaped(stringContents(value), limit)); s != "" {
+			out.WriteString(s)
+			out.WriteByte('\n')
+		}
+	case '[':
+		for w.skipComma(); w.i < len(w.b) && w.b[w.i] != ']'; w.skipComma() {
+			element := w.value(w.i)
+			if len(element) == 0 {
+				return
+			}
+			appendResult(out, element, limit, depth+1)
+		}
+	case '{':
+		if bytes.Equal(stringContents(field(value, "type")), []byte("base64")) {
+			return
+		}
+		for key, member, ok := w.member(); ok; key, member, ok = w.member() {
+			if before, read := resultMembers[string(key)]; read {
+				out.WriteString(before)
+				appendResult(out, member, limit, depth+1)
+			}
+		}
+	}
+}
+
+// Permissions Claude Code asks for. What it does without asking is documented at
+// https://code.claude.com/docs/en/permissions: reading and searching below the working directory, and in the mode
+// acceptEdits also editing there. Rules of the user may allow or forbid more; no transcript has them.
+
+// MayAsk reports whether Claude Code may ask its user before a tool call. mode is that of permissions, path the file or
+// folder that the call is about; "" is none.
+func MayAsk(mode, tool, path, cwd string) bool {
+	switch mode {
+	case "bypassPermissions", "dontAsk":
+		return false
+	}
+	switch tool {
+	case "TodoWrite", "BashOutput", "TaskOutput", "ToolSearch", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList",
+		// These run at the API.
+		"advisor", "web_search", "web_fetch", "code_execution", "bash_code_execution", "text_editor_code_execution":
+		return false
+	case "Read", "NotebookRead", "Glob", "Grep", "LS":
+		return !below(path, cwd)
+	case "Edit", "MultiEdit", "Write", "NotebookEdit":
+		return mode != "acceptEdits" || path == "" || !below(path, cwd)
+	}
+	return true
+}
+
+// below reports whether a path is in a folder. A relative one is.
+func below(path, folder string) bool {
+	path, folder = strings.ReplaceAll(path, `\`, "/"), strings.TrimRight(strings.ReplaceAll(folder, `\`, "/"), "/")
+	for part := range strings.SplitSeq(path, "/") {
+		if part == ".." {
+			return false
+		}
+	}
+	rest, in := strings.CutPrefix(path, folder)
+	absolute := strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~") || len(path) > 2 && path[1] == ':'
+	return !absolute || folder != "" && in && (rest == "" || rest[0] == '/')
+}
+
+// FolderName returns the last element of a folder's path, of Windows or not, whatever system this is; the path itself
+// of a root.
+func FolderName(dir string) string {
+	if name := path.Base(slashed(dir)); name != "/" && name != "." {
+		return name
+	}
+	return dir
+}
+
+// RepositoryOf returns the folder that a working directory belongs to: itself, or for one in a worktree that Claude
+// Code made the repository.
+func RepositoryOf(cwd string) string {
+	if i := strings.Index(slashed(cwd), "/.claude/worktrees/"); i >= 0 {
+		return cwd[:i]
+	}
+	return cwd
+}
+
+// slashed returns a path with slashes, if it begins as paths of Windows do.
+func slashed(p string) string {
+	drive := len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') && ('a' <= p[0]|0x20 && p[0]|0x20 <= 'z')
+	if drive || strings.HasPrefix(p, `\\`) {
+		return strings.ReplaceAll(p, `\`, "/")
+	}
+	return p
 }

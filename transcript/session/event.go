@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -157,3 +158,188 @@ type Agent struct {
 	Background  bool
 	Done        bool
 }
+
+// A compaction's record has no parent: the context begins with it. For a person the conversation goes on, and the user
+// can go back to what was said before it. So it is a child of the record that the conversation had come to. Of what was
+// said before, a compaction may keep the end: copies with the same ids that hang below the summary. In the tree the
+// compaction then stands before them.
+
+// before returns the record that the conversation had come to when it was compacted; 0 if there is none.
+func (b *branches) before(g *treeRecord, l *leaf) uint64 {
+	if id := hash(g.logical); b.find(id) != nil {
+		return id
+	}
+	if b.find(l.id) != nil {
+		return l.id
+	}
+	return 0
+}
+
+// moveTo gives a record the parent that a copy of it has. When the parent is below the record, because a compaction
+// kept it, the compaction moves to the record's position.
+func (b *branches) moveTo(n *node, parent uint64) {
+	compaction := int32(-1)
+	below := false
+	b.walkUp(parent, n.id, func(i int32) {
+		below = b.nodes[i].parent == n.id
+		if b.nodes[i].flags&isBoundary != 0 {
+			compaction = i
+		}
+	})
+	switch {
+	case parent == n.id:
+	case !below:
+		n.parent = parent
+	case compaction >= 0:
+		b.nodes[compaction].parent, n.parent = n.parent, parent
+	}
+}
+
+// maxSpans is how many spans of lines are remembered of a rewind. One is usual: Claude Code writes branches one after
+// the other.
+const maxSpans = 16
+
+// left returns the lines that a rewind by a prompt on a line abandoned. Lines without a record of the tree belong to
+// the one before them: a prompt that only the queue has, for example.
+func (b *branches) left(number, line int64) (spans []Span) {
+	open := false
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		switch abandoned := int64(n.abandonedBy) == number; {
+		case abandoned && !open:
+			if len(spans) == maxSpans {
+				return spans
+			}
+			spans, open = append(spans, Span{n.line, n.line}), true
+		case abandoned:
+			spans[len(spans)-1].Last = n.line
+		case open && n.line > spans[len(spans)-1].Last:
+			spans[len(spans)-1].Last, open = n.line-1, false
+		}
+	}
+	if open {
+		spans[len(spans)-1].Last = max(spans[len(spans)-1].Last, line-1)
+	}
+	return spans
+}
+
+// secondRoot reports whether only records of Claude Code's own lie between a message and the beginning of its branch,
+// and the conversation began elsewhere.
+func (b *branches) secondRoot(id uint64) bool {
+	spoken := false
+	var root node
+	b.walkUp(id, 0, func(i int32) {
+		root = b.nodes[i]
+		spoken = spoken || root.flags&(isPrompt|isAnswer|isBoundary) != 0
+	})
+	if spoken || root.parent != 0 {
+		return false
+	}
+	for i := range b.nodes {
+		if n := &b.nodes[i]; n.line < root.line && n.flags&(isPrompt|isAnswer) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostSilent is how many records without speech are looked at above a prompt: what hooks and commands write is short.
+const mostSilent = 64
+
+// belowClear reports whether what a hook wrote because the context was cleared stands above a prompt, with nothing said
+// in between. parent is the prompt's.
+func (b *branches) belowClear(parent uint64) bool {
+	for range mostSilent {
+		n := b.find(parent)
+		if n == nil || n.flags&(isPrompt|isAnswer|isBoundary|isClear) != 0 {
+			return n != nil && n.flags&isClear != 0
+		}
+		parent = n.parent
+	}
+	return false
+}
+
+// Sources of a budget: which rule determined its limit, or its window if the limit follows from that.
+const (
+	ConfiguredBudget = "configured" // set by the user
+	ModelBudget      = "model"      // the model's native window, or the larger one that the transcript says was asked for
+	SeenBudget       = "seen"       // more than 200 000 tokens were in use
+	BoundaryBudget   = "boundary"   // an automatic compaction of this session
+	LearnedBudget    = "learned"    // automatic compactions of other sessions with this model
+	DerivedBudget    = "derived"    // a compaction of this session shows which window it has
+	DefaultBudget    = "default"    // nothing is known: 200 000
+)
+
+// BudgetOptions is what is known from outside the transcript. The zero value is nothing.
+type BudgetOptions struct {
+	Learned map[string]int64 // by model, the fewest tokens in use at an automatic compaction; may be nil; only read
+	Stated  int64            // window that was asked for, as far as the transcript says
+	// Pins are limits set by the user, by model; "" applies to all models and takes precedence. A pin above the
+	// inferred window means that the window is larger. May be nil; only read.
+	Pins map[string]int64
+}
+
+// Budget is how many tokens a conversation can hold. The window is not in the transcript: it is inferred.
+type Budget struct {
+	Window, Limit int64 // Limit is where compaction really happens
+	Source        string
+}
+
+// reserve is what Claude Code keeps free before it compacts: space for an answer, and 13 000 tokens.
+const reserve = 20_000 + 13_000
+
+// BudgetFor determines a model's budget. most is the highest number of tokens in use so far, boundary the lowest at an
+// automatic compaction, 0 if there was none. A rule that contradicts these observations is skipped.
+func BudgetFor(model string, most, boundary int64, o BudgetOptions) Budget {
+	size, source := window(model, most, boundary, o)
+	pin := o.Pins[""]
+	if pin <= 0 {
+		pin = o.Pins[model]
+	}
+	if pin > 0 {
+		return Budget{max(size, pin), pin, ConfiguredBudget}
+	}
+	limit, by := limit(size, model, most, boundary, o)
+	return Budget{size, limit, cmp.Or(by, source)}
+}
+
+func window(model string, most, boundary int64, o BudgetOptions) (int64, string) {
+	native := transcript.NativeWindow(model)
+	switch {
+	case o.Stated > 0 && o.Stated >= most:
+		return o.Stated, ModelBudget
+	case native > 0 && native >= most:
+		return native, ModelBudget
+	case most > transcript.StandardWindow:
+		return transcript.LargeWindow, SeenBudget
+	case boundary > transcript.StandardWindow-reserve-transcript.StandardWindow/10:
+		return transcript.StandardWindow, DerivedBudget
+	}
+	return transcript.StandardWindow, DefaultBudget
+}
+
+// limit returns where compaction happens, and the rule that says so; "" if it follows from the window.
+func limit(window int64, model string, most, boundary int64, o BudgetOptions) (int64, string) {
+	derived := max(window-reserve, window/2)
+	// A limit that was exceeded by far is no longer the limit. One tool result exceeds it by a little; so it did when a
+	// compaction followed.
+	holds := func(limit int64) bool {
+		compacted := overshoots(boundary, limit) && most <= boundary+boundary/10
+		return limit > 0 && limit <= window && (most <= limit+limit/10 || compacted)
+	}
+	learned := o.Learned[model]
+	if !holds(learned) {
+		learned = 0
+	}
+	switch {
+	case learned > 0 && (!holds(boundary) || overshoots(boundary, learned)):
+		return learned, LearnedBudget
+	case holds(boundary) && (boundary <= derived+derived/50 || !overshoots(boundary, derived)):
+		return boundary, BoundaryBudget
+	}
+	return derived, ""
+}
+
+// overshoots reports whether a compaction may have come only at a boundary though the limit was lower: a tool result
+// can jump over it. Farther above it the limit is another one.
+func overshoots(boundary, limit int64) bool { return boundary > limit && boundary <= limit+limit/4 }
