@@ -18,7 +18,7 @@ func pages() map[string]string {
 		"list": "/", "filtered": "/?q=board&model=claude-sonnet-5-5", "conversation": "/sessions/" + taleID, "everything": "/sessions/" + taleID + "?mode=everything",
 		"prompts": "/sessions/" + taleID + "?mode=prompts", "agent": "/sessions/" + taleID + "%2Fagent-" + taleAgent, "entry": "/sessions/" + taleID + "/entry/7",
 		"compare": "/sessions/" + rewrittenID + "/compare", "search": "/search?q=hours", "nothing": "/search?q=zzzz", "usage": "/usage", "year": "/usage?range=365&by=project",
-		"saved": "/?q=board&view=failed", "saved-search": "/search?q=clock+kind:prompt", "drops": "/drops", "account": "/account", "missing": "/sessions/none", "nowhere": "/nowhere",
+		"saved": "/?q=board&view=failed", "saved-search": "/search?q=clock+kind:prompt", "drops": "/drops", "why": "/why", "account": "/account", "missing": "/sessions/none", "nowhere": "/nowhere",
 		"context": "/sessions/" + taleID + "/context", "document": "/sessions/" + taleID + "/document?path=docs/clock.md", "code": "/sessions/" + taleID + "/document?path=timetable/board.go",
 		"deleted": "/sessions/" + taleID + "/document?path=notes/old-rule.txt", "versions": "/sessions/" + taleID + "/document/compare?path=docs/clock.md",
 		"file":   "/sessions/" + taleID + "/file?name=tool-results/toolu_01Clock.txt",

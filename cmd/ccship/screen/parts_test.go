@@ -233,6 +233,13 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// TestUnknownProject: a project alone that there is not leaves no empty list without a word.
+func TestUnknownProject(t *testing.T) {
+	h := sit(t, desk(t, serve(t, &answers{})))
+	h.writeUntil("project:shpo", "what the server says of it", func() bool { return h.m.page.note == "there is no project shpo" })
+	kit.Has(t, "not in sight", h.frame(), "there is no project shpo")
+}
+
 // TestColours has them where they are wanted, and none where they are not.
 func TestColours(t *testing.T) {
 	h := sit(t, desk(t, serve(t, &answers{})))

@@ -93,7 +93,11 @@ func (s *answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		answer = map[string]any{"sessions": s.found(text, project)}
+		found, notes := s.found(text, project), []string{}
+		if len(found) == 0 {
+			notes = append(notes, "there is no project "+project)
+		}
+		answer = map[string]any{"sessions": found, "notes": notes}
 	case r.URL.Path == "/api/sessions":
 		answer = map[string]any{"sessions": s.sessions(q.Get("project"))}
 	case strings.HasSuffix(r.URL.Path, "/entries"):
