@@ -305,7 +305,7 @@ func TestAway(t *testing.T) {
 	h.writeUntil(`"math.Round(sum)" TOTAL`, "what was found", h.quiet)
 	r := h.m.selected()
 	kit.Require(t, r != nil && r.Session == cart && r.kind == "answer" && r.line == 1, "found %+v", h.m.page.rows)
-	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") || !strings.Contains(text, "lines with all words, newest first: the server") {
+	if text := h.frame(); !strings.Contains(text, "math.Round(sum)") || !strings.Contains(text, "most words in one line first: the server") {
 		t.Errorf("the preview is not at the place:\n%s", text)
 	}
 

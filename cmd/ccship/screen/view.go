@@ -127,7 +127,7 @@ func (m *model) status(l layout) string {
 		style, text = plain, m.said
 	case m.page.query != m.query(): // the list is still another query's
 	case m.page.away != "" && m.page.query != "": // nothing on disk ranks
-		style, text = match, "on this disk, lines with all words, newest first: "+m.page.away
+		style, text = match, "on this disk, most words in one line first: "+m.page.away
 	case m.page.away != "":
 		style, text = match, "on this disk only: "+m.page.away
 	case m.page.note != "":
