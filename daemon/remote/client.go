@@ -256,6 +256,8 @@ func refusal(answer *http.Response) error {
 			"set server_url to the server's new address")
 	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
 		return noReading(errors.New(words))
+	case code == http.StatusBadRequest && said.Error.Code == "bad_request":
+		return control.Usage(strings.Join(strings.Fields(words), " "), "give a value that it takes; --help has examples")
 	case code == http.StatusConflict && said.Error.Code == "incomplete":
 		return control.NewError(CodeIncomplete, words, "--partial leaves the lines that are not stored blank")
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:

@@ -53,6 +53,7 @@ func TestErrors(t *testing.T) {
 		"incomplete":        {409, said("incomplete"), CodeIncomplete},
 		"another conflict":  {409, said("busy"), control.CodeFailed},
 		"a mistake of ours": {400, said("bad_query"), control.CodeFailed},
+		"a wrong value":     {400, said("bad_request"), control.CodeUsage},
 		"later":             {429, "", control.CodeUnreachable},
 		"broken":            {500, "", control.CodeUnreachable},
 		"gateway":           {502, "<html>", control.CodeUnreachable},
