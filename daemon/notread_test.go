@@ -58,8 +58,12 @@ func TestNotRead(t *testing.T) {
 	kit.Must(t, os.RemoveAll(filepath.Dir(other)))
 	kit.Must(t, os.Remove(stray))
 	w.sync()
-	r := w.verify()
-	kit.Check(t, len(r.Stray)+len(r.Elsewhere) == 0, "verify: %+v", r)
+	s = w.status()
+	kit.Check(t, len(s.Watch.Stray)+len(s.Watch.Elsewhere) == 0, "after they are gone: %+v", s.Watch)
+	w.write("../../.claude-work/projects/-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 3))
+	w.sync()
+	s = w.status()
+	kit.Check(t, len(s.Watch.Elsewhere) == 1, "after a sync: %+v", s.Watch)
 }
 
 // Odd lines are counted as long as they are on disk: after a restart, not after a rewind or when the file is gone.

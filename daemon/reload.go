@@ -223,7 +223,7 @@ func (d *Daemon) check(ctx context.Context, seen *surroundings) {
 	}
 	d.tailer.Reread(d.router.History.Readmitted()...)
 	d.giveBack(seen)
-	if now.Sub(seen.homes) > time.Hour {
+	if now.Sub(seen.homes) > 10*time.Minute {
 		seen.homes = now
 		d.lookElsewhere()
 	}

@@ -81,6 +81,7 @@ func (a socket) Probe(ctx context.Context, wait bool) { a.servers.Probe(ctx, wai
 
 // Sync reads every file, and waits for delivery if asked to.
 func (a socket) Sync(ctx context.Context, req control.SyncRequest) (control.SyncResult, error) {
+	defer a.lookElsewhere()
 	return a.syncer.Sync(ctx, req)
 }
 

@@ -82,7 +82,7 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 		matches, _ := fs.Glob(os.DirFS(base), dirs) // only a bad pattern is an error
 		for _, match := range matches {
 			dir := realPath(filepath.Join(base, filepath.FromSlash(match)))
-			if seen[dir] {
+			if seen[dir] || slices.ContainsFunc(real, func(root string) bool { return sys.Within(root, dir) }) {
 				continue
 			}
 			seen[dir] = true
