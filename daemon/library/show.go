@@ -236,14 +236,17 @@ func messageOf(x *session.Message) Message {
 
 // describeCompaction returns why the conversation was compacted, and the tokens in use before and after, if recorded.
 func describeCompaction(c *transcript.Compact) string {
-	text := cmp.Or(c.Trigger, "manual")
-	if c.Pre > 0 {
-		text += fmt.Sprintf(", at %d tokens", c.Pre)
-		if c.Post > 0 {
-			text += fmt.Sprintf(", %d left", c.Post)
-		}
+	var parts []string
+	if c.Trigger != "" {
+		parts = append(parts, c.Trigger)
 	}
-	return text
+	if c.Pre > 0 {
+		parts = append(parts, fmt.Sprintf("at %d tokens", c.Pre))
+	}
+	if c.Pre > 0 && c.Post > 0 {
+		parts = append(parts, fmt.Sprintf("%d left", c.Post))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Export writes one copy of a session in one of the server's formats: md, html, json or jsonl.

@@ -40,6 +40,7 @@ type Fold struct {
 	turn          turnState
 	clears        []int64 // lines before which the context was cleared, the newest ones
 	events        []Event
+	repeated      bool
 }
 
 // Limits on what a Fold remembers.
@@ -99,7 +100,7 @@ type turnState struct {
 // returns the events it causes. A copy of a record that was added before causes none. The slice is valid until the next
 // call; what its elements point to stays valid.
 func (s *Fold) Add(line int64, r transcript.Record) []Event {
-	s.events = s.events[:0]
+	s.events, s.repeated = s.events[:0], false
 	s.bounds()
 	clip(&r)
 	if r.UUID == "" && r.Message == nil {
@@ -109,6 +110,7 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	g := treeRecordOf(line, &r)
 	chain := s.ownership.inTree(&r)
 	if chain && s.branches.known(&g) {
+		s.repeated = s.branches.find(g.id) != nil
 		return s.events
 	}
 	s.envelope(&r)
@@ -145,6 +147,9 @@ func (s *Fold) Add(line int64, r transcript.Record) []Event {
 	}
 	return s.events
 }
+
+// Repeated reports whether the record that was added last is in the tree since before: a copy of one that was added.
+func (s *Fold) Repeated() bool { return s.repeated }
 
 // Rewinds returns the rewinds that were not undone, at most the newest 64, oldest first.
 func (s *Fold) Rewinds() []Rewind { return slices.Clone(s.branches.rewinds) }

@@ -188,6 +188,10 @@ func (b *Builder) line(l StoredLine) {
 				b.event = &e
 			}
 		}
+		if b.fold.Repeated() {
+			b.noise(rec, Item{Line: l.Index, Time: rec.Time})
+			continue
+		}
 		b.record(rec)
 	}
 }
