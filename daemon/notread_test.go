@@ -32,6 +32,7 @@ func TestVerifyLastLineWithoutEnd(t *testing.T) {
 	w.until("the last line without a newline arrives", func() bool {
 		return w.server.newest("00000000-0000-4000-8000-0000000000e2") != whole
 	})
+	w.until("status counts them too", func() bool { return w.status().Files.Unfinished == 3 })
 	r := w.verify()
 	kit.Check(t, r.Equal && r.Unfinished == 3 && len(r.Differences) == 0, "equal %v, %d unfinished, %+v", r.Equal, r.Unfinished, r.Differences)
 }

@@ -25,6 +25,8 @@ type Stats struct {
 	WatchReason string // why there are no events; "" while there are
 	Watches     int    // folders that are watched
 	WatchLimit  int    // the most that are; 0 while there are no events
+	// Unfinished files end in a line that has no newline and is not delivered: it is no record yet, or not for long.
+	Unfinished int
 	// Unreadable is the transcripts that cannot be opened or read, each with its error.
 	Unreadable []string
 	// NotFollowed is the symbolic links and the folders that are not followed, each with the reason.
@@ -40,7 +42,7 @@ type Stats struct {
 type counters struct {
 	tracked, mains, vanished int
 	bytes, read, lines       int64
-	unreadFiles              int
+	unreadFiles, unfinished  int
 	unreadBytes              int64
 	rewinds                  int64
 	scanned                  bool // everything was listed once
@@ -63,6 +65,9 @@ func (t *Tailer) count(f *file, sign int) {
 	n.bytes += s * k.seen.Size
 	n.read += s * k.Cursor.Offset
 	n.lines += s * k.Cursor.Line
+	if k.partial > 0 && k.Provisional.Length == 0 {
+		n.unfinished += sign
+	}
 	rest := k.seen.Size - k.Cursor.Offset - k.partial
 	if rest > 0 && !f.waiting {
 		n.unreadFiles += sign
@@ -77,7 +82,7 @@ func (t *Tailer) Stats() Stats {
 	n := &t.stats
 	s := Stats{
 		Tracked: n.tracked, Mains: n.mains, Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
-		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes,
+		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes, Unfinished: n.unfinished,
 		Vanished: n.vanished, Rewinds: n.rewinds,
 		Watch: t.watch.mode, WatchReason: t.watch.reason, NotTaken: n.notTaken,
 		Importing: !n.scanned || t.queue.importing > 0,

@@ -287,7 +287,7 @@ type Lineage struct {
 // What a line without a record is, in the words that people read.
 const (
 	UnreadDamaged = "damaged line"
-	UnreadUTF16   = "UTF-16 with a line break inside a character" // whose code has the byte of a newline
+	UnreadUTF16   = "UTF-16, but no whole record" // indented, or cut at a character whose code has the byte of a newline
 	UnreadPiece   = "JSON, but no whole record"
 )
 

@@ -46,13 +46,15 @@ type Files struct {
 	Sessions  int   `json:"sessions"` // main transcripts, without agents
 	Excluded  int   `json:"excluded"` // opted out, not read
 	Bytes     int64 `json:"bytes"`
-	ReadBytes int64 `json:"read_bytes"`       // bytes before the cursors
-	Lines     int64 `json:"lines"`            // lines before the cursors
-	Vanished  int   `json:"vanished"`         // remembered, no longer on disk
-	Rewinds   int64 `json:"rewinds"`          // found since start
-	Malformed int64 `json:"malformed"`        // lines on disk that are not JSON
-	Oversize  int64 `json:"oversize"`         // lines on disk that are longer than line_cap
-	Masked    int64 `json:"masked,omitempty"` // secrets masked in lines, since start
+	ReadBytes int64 `json:"read_bytes"` // bytes before the cursors
+	Lines     int64 `json:"lines"`      // lines before the cursors
+	// Unfinished files end in a line that has no newline and is not delivered.
+	Unfinished int   `json:"unfinished,omitempty"`
+	Vanished   int   `json:"vanished"`         // remembered, no longer on disk
+	Rewinds    int64 `json:"rewinds"`          // found since start
+	Malformed  int64 `json:"malformed"`        // lines on disk that are not JSON
+	Oversize   int64 `json:"oversize"`         // lines on disk that are longer than line_cap
+	Masked     int64 `json:"masked,omitempty"` // secrets masked in lines, since start
 }
 
 // Outbox counts what is not acknowledged, including requests in flight.

@@ -59,6 +59,10 @@ func TestDoctorNarrow(t *testing.T) {
 		kit.Check(t, strings.Count(coloured, "\x1b[") != 0 && showtest.Uncoloured(coloured) == plain,
 			"%d columns: %q", width, coloured)
 	}
+	s := control.Status{State: "watching", Files: &control.Files{Tracked: 3, Unfinished: 2}}
+	text = View{}.Status(s)
+	kit.Check(t, strings.Contains(text, "every finished line is on the server") &&
+		strings.Contains(text, "2 with an unfinished last line"), "%s", text)
 }
 
 // TestLinkList shows documents to people.

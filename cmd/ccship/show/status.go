@@ -87,6 +87,8 @@ func watching(s control.Status) (symbol, colour, words string) {
 			amount.Counted(n, "file or folder is", "files or folders are") + " not"
 	case s.Files != nil && s.Files.Tracked == 0:
 		return "●", good, "watching; there are no conversations yet"
+	case s.Files != nil && s.Files.Unfinished > 0:
+		return "●", good, "every finished line is on the server; watching for new lines"
 	case s.Watch != nil && len(s.Watch.Elsewhere) > 0:
 		return "●", good, "everything in the watched folders is on the server; watching for new lines"
 	}
@@ -235,8 +237,9 @@ func (v View) files(f control.Files) string {
 		n    int64
 		word string
 	}{
-		{int64(f.Excluded), "excluded"}, {int64(f.Vanished), "no longer on disk"}, {f.Rewinds, "rewound"},
-		{f.Oversize, "oversize"}, {f.Masked, "secrets masked"},
+		{int64(f.Unfinished), "with an unfinished last line"}, {int64(f.Excluded), "excluded"},
+		{int64(f.Vanished), "no longer on disk"}, {f.Rewinds, "rewound"}, {f.Oversize, "oversize"},
+		{f.Masked, "secrets masked"},
 	} {
 		if extra.n > 0 {
 			text += ", " + amount.Count(extra.n) + " " + extra.word
