@@ -27,8 +27,8 @@ func (d *Daemon) Status(ctx context.Context) control.Status {
 		PID: os.Getpid(), StartedAt: d.started.UTC(), Pause: d.pause.Current(),
 		Files: &control.Files{
 			Tracked: stats.Tracked, Sessions: stats.Mains, Excluded: len(d.router.ExcludedOnDisk(d.tailer)),
-			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Unfinished: stats.Unfinished, Vanished: stats.Vanished,
-			Rewinds: stats.Rewinds, Malformed: usage.Malformed, Oversize: usage.Oversize,
+			Bytes: stats.Bytes, ReadBytes: stats.ReadBytes, Lines: stats.Lines, Unfinished: stats.Unfinished,
+			Vanished: stats.Vanished, Rewinds: stats.Rewinds, Malformed: usage.Malformed, Oversize: usage.Oversize,
 		},
 		Outbox: &control.Outbox{
 			Batches: usage.Batches, Entries: usage.Entries, Bytes: usage.Raw, Stored: usage.Stored,

@@ -100,7 +100,7 @@ func fullStatus() control.Status {
 		Detail: "answered 401 Unauthorized", Hint: "put another key into the file"}
 	s.Servers[0].Accepts, s.Servers[0].Items = []string{"checkpoints", "blobs"}, 12
 	s.Servers[0].Unwanted, s.Servers[0].Gone = 3, 1
-	s.Files.Malformed, s.Files.Masked = 4, 7
+	s.Files.Malformed, s.Files.Masked, s.Files.Unfinished = 4, 7, 6
 	s.Outbox.Stored, s.Outbox.Cap, s.Outbox.OldestAt = 500_000, 2<<30, showtest.Before(time.Minute)
 	s.Watch.Unread, s.Watch.Watches, s.Watch.Limit = []string{"/b/p: permission denied"}, 17, 4096
 	s.Watch.NotReadFiles = showtest.NotRead()
