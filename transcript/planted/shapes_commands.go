@@ -257,4 +257,14 @@ jwt.sign({ id: 1 }, '‹«a32»›', { expiresIn: '1h' })
 await user.type(screen.getByLabelText(/password/i), "‹«p14»›")
 cy.get('input[type=password]').type('‹«p14»›{enter}')
 pulumi config set dbPassword '‹«p14»›' --secret
+r.auth("‹«p16»›")
+await signInWithEmailAndPassword(auth, 'kim@example.com', '‹«p16»›')
+assert login("kim", "‹«p16»›")
+[System.Net.NetworkCredential]::new("kim", "‹«p16»›")
+vault operator unseal ‹«a44»›
+expo login -u kim -p '‹«p16»›'
+mount -t cifs //h/s /m -o user=kim,pass=‹«p16»›
+mysql --defaults-extra-file=<(printf "password=%s" '‹«p16»›')
+getOrDefault("DB_PASSWORD", "‹«p16»›")
+op item create "password[password]=‹«p16»›"
 `

@@ -183,4 +183,21 @@ wpa-psk ascii 0 ‹«a13»7›
 userPassword:: ‹e1NTSEF9«a40»›
 private key 0x‹«h64»›
 "master_password": {"sensitive": true, "value": "‹«p20»›"}
+[passwords]⏎kim = ‹«p16»›
+[users]⏎harry = guest⏎sally = ‹«p16»›
+"credentials": {"user": "kim", "deploy": "‹«p16»›"}
+chpasswd:⏎  list: |⏎    root:‹«p16»›
+relay.example.com kim@example.com:‹«p16»›
+smtp.example.com:kim@example.com:‹«p16»›
+  client_send = : kim : ‹«p16»›
+  server_condition = ${if eq{$auth3}{‹«p16»›}}
+"type": "random_password", "instances": [{"attributes": {"length": 16, "result": "‹«p18»›"
+api:⏎  encryption:⏎    key: "‹«a43»=›"
+password: {{ .Values.db.password | default "‹«p16»›" }}
+db_pass: "{{ vault_db_pass | default('‹«p16»›') }}"
+  ikev2 remote-authentication pre-shared-key ‹«p16»›
+d-i passwd/root-password password ‹«p16»›
+rootpw --plaintext ‹«p16»›
+<AdminPassword><Value>‹«p16»›</Value></AdminPassword>
+buildConfigField "String", "API_SECRET", "\"‹«a32»›\""
 `

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"strings"
 )
 
@@ -39,6 +38,9 @@ func past(b []byte, at int, set string) int {
 	return at
 }
 
+// mostSigns bounds how many signs that may end a word are tried.
+const mostSigns = 3
+
 // isSecretWord reports whether a word at a position may be a secret, as far as one layer of escapes shows it.
 func isSecretWord(b []byte, at int) bool {
 	end := at
@@ -52,30 +54,17 @@ func isSecretWord(b []byte, at int) bool {
 	if len(word) < leastValue {
 		return false
 	}
-	if n := bytes.IndexAny(word, "<&},;]"); n >= leastValue && !ordinary(word[:n], member) { // it ends before a list does
-		return true
+	signs := 0
+	for n, c := range word { // it ends before a list does
+		if strings.IndexByte("<&},;]", c) < 0 {
+			continue
+		}
+		if signs++; signs > mostSigns {
+			break
+		}
+		if n >= leastValue && !ordinary(word[:n], member) {
+			return true
+		}
 	}
 	return !ordinary(word, member) || hasAny(word[len(word)-1:], ";,") && !ordinary(word[:len(word)-1], member)
-}
-
-// loginPrograms are the programs that log in, and what may be between them and the word.
-var loginPrograms = []string{
-	"docker", "podman", "nerdctl", "buildah", "skopeo", "crane", "oras", "regctl", "helm", "az", "cf", "oc", "ibmcloud",
-	"tabcmd", "argocd", "bx", "heroku", "rancher", "snyk", "registry", "auth", "acr",
-}
-
-// isProgram reports whether one of loginPrograms is before a position, or an escape.
-func isProgram(b []byte, at int) bool {
-	before := bytes.TrimRight(b[max(0, at-16):at], " \t\r\n\f+")
-	for _, c := range before[max(0, len(before)-8):] {
-		if mayHide(c) {
-			return true
-		}
-	}
-	for _, name := range loginPrograms {
-		if bytes.HasSuffix(before, []byte(name)) {
-			return true
-		}
-	}
-	return false
 }

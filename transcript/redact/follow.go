@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -140,14 +141,44 @@ func containsAny(b []byte, parts [][]byte) bool {
 	return slices.ContainsFunc(parts, func(part []byte) bool { return bytes.Contains(b, part) })
 }
 
-// hasKeyMember reports whether a colon follows a name, and soon the name key.
+// hasKeyMember reports whether the member named key follows soon, with a value as long as a key.
 func hasKeyMember(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
-	c.skip("\"' \\", 4)
-	sign, _ := c.peek()
 	rest := b[min(len(b), c.at):min(len(b), c.at+200)]
-	return (sign == ':' || c.deeper) && (bytes.Contains(rest, []byte("key")) || bytes.Contains(rest, []byte("Key")))
+	for i := 0; ; {
+		n := bytes.Index(rest[i:], []byte("ey"))
+		if n < 0 {
+			return c.deeper || hasAny(rest, "\\")
+		}
+		i += n + len("ey")
+		if v := (chars{b: rest, at: i}); v.skip("\"' \t:=", 8) > 0 && isLong(rest[min(len(rest), v.at):]) {
+			return true
+		}
+	}
+}
+
+// formatName ends as a name does before what is printed behind it.
+var formatName = lazily(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase|code)?|pwd|psk|creds?|secret|key|token|id|[_.]pw)[0-9_]{0,3}$`)
+})
+
+// beginsSection reports whether a name is that of a section, of which one of the next words may be a secret.
+func beginsSection(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	c.skip("\"' \t]=:>", 12)
+	if sign, size := c.peek(); size > 0 && !isSpace(sign) && sign != '{' {
+		return c.deeper || c.escaped()
+	}
+	for range 24 {
+		c.skip(" \t\r\n{}=:,\"'", widest)
+		var buf [48]byte
+		if value := c.value(buf[:0], "<&,;{}=:"); c.deeper || isPromising(value) {
+			return true
+		}
+	}
+	return false
 }
 
 // isPeer reports whether a short word is before a position on its line, and what may be a secret behind.
@@ -165,4 +196,67 @@ func isPeer(b []byte, at int) bool {
 	c.skip(" \t\"'+", 12)
 	var buf [64]byte
 	return c.deeper || isPromising(c.value(buf[:0], "<&")) || isPromising(bytes.Trim(b[at:min(len(b), at+24)], " \t\"'*+"))
+}
+
+const (
+	// loginCalls are functions, arguments and settings that are given a user and a password.
+	loginCalls = `(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|getconnection|connect|\bpdo|mysqli|\bftp|auth_password|plainauth|` +
+		`networkcredential\]::new|wifi\.begin|\bjwt\.(?:sign|verify|encode|decode))`
+	// passwordCalls may be given nothing but a password.
+	passwordCalls = `(?:\bauth(?:enticate)?|log_?[io]n|sign_?in)(?:_?(?:user|with|as|to|using)\w{0,24})?`
+	// argument is one before another.
+	argument = `(?:(?:["'][^"'\r\n]*["']|[\w.$]+|\{[^{}\n]{0,80}\})\s*,\s*)`
+)
+
+// loginCall is the name of one of loginCalls or passwordCalls, from a literal on.
+var loginCall = lazily(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^(?:` + loginCalls + `|credential|` + passwordCalls + `)$`)
+})
+
+// hasArguments reports whether a list follows a name that is given a password, and has something in quotes.
+func hasArguments(b []byte, at int) bool {
+	c := chars{b: b, at: at}
+	c.word()
+	word := b[at:c.at]
+	if end, _ := c.peek(); isSpace(end) && !c.deeper { // as nearly always
+		t := c
+		t.skip(" \t", 3)
+		if sign, _ := t.peek(); isAlnum(sign) {
+			return false
+		}
+	}
+	if !loginCall().Match(word) && !slices.ContainsFunc(word, mayHide) {
+		return false
+	}
+	if hasFold(b[min(len(b), c.at):], "]::new") {
+		c.at += len("]::new")
+	}
+	c.skip(" \t\"'", 3)
+	switch sign, _ := c.peek(); sign {
+	case '(':
+		c.skip("( \t\r\n", widest)
+		if q, _ := c.peek(); isQuote(q) || q == '\\' || c.deeper {
+			return true
+		}
+	case '=', ':':
+		c.skip("=: \t", 3)
+		if open, _ := c.peek(); open != '(' && open != '[' {
+			return c.deeper
+		}
+	default:
+		return c.deeper
+	}
+	for i := 0; i < 120; i++ {
+		r, size := c.peek()
+		if c.at += size; size == 0 || r == '\n' {
+			return false
+		}
+		if r == ',' {
+			c.skip(" \t", 2)
+			if q, _ := c.peek(); isQuote(q) || q == '\\' {
+				return true
+			}
+		}
+	}
+	return false
 }

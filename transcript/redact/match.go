@@ -285,16 +285,18 @@ func (f *finder) search(r *rule, w window) {
 // add records a match, given by its positions in a part of the text that starts at an offset. It returns where the next
 // one may start.
 func (f *finder) add(r *rule, part []byte, loc []int, offset int) (next int) {
-	from, to := r.secret(loc)
 	next = offset + loc[1]
-	if from < 0 || to <= from || !r.allowed(part, loc, part[from:to], f.s.path) {
-		return next
+	for from, to := range r.secrets(loc) {
+		if from < 0 || to <= from || !r.allowed(part, loc, part[from:to], f.s.path) {
+			continue
+		}
+		from, to = from+offset, to+offset
+		if end := f.masked(from, to); end > 0 {
+			next = min(end, next) // what a token interrupts may begin again behind it
+			continue
+		}
+		f.record(r.Name, from, to)
 	}
-	from, to = from+offset, to+offset
-	if end := f.masked(from, to); end > 0 {
-		return min(end, next) // what a token interrupts may begin again behind it
-	}
-	f.record(r.Name, from, to)
 	return next
 }
 

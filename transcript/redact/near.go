@@ -43,7 +43,6 @@ const (
 	account   // the kind of a password follows
 	keyFile   // the name of a file with a key
 	machine   // a password follows
-	signIn    // the name of a program is before it, and an option follows
 	braced    // a brace follows, and in it the member named value
 	port      // the number of a port ends, or a password of a user follows
 	vendor    // the name of a vendor begins, and is assigned what is as long as a key
@@ -52,6 +51,10 @@ const (
 	peer      // the line has the names of a client and a server, and little else, before it
 	dumped    // two hashes are before it
 	replaced  // a value follows that stands for the named one
+	formatted // a name is before it, and a quote follows soon
+	section   // the name ends, and a bracket, a brace or the end of the line follows
+	mailHost  // the name of a host goes on, and a user's with a password follows
+	resulting // the member named result follows
 	keyMember // the name ends, and a colon follows, and the member named key
 )
 
@@ -89,8 +92,6 @@ func (n near) holds(b []byte, at int, a *ahead) bool {
 		c := chars{b: b, at: at}
 		c.word()
 		return c.skip(" \t\"'+:", 4) > 0 // + is a space of a form
-	case signIn:
-		return isProgram(b, at) && hasOption(b[at:min(len(b), at+longestCommand)])
 	case braced:
 		return !a.look(b, at).plural && hasAny(b[at:min(len(b), at+longestBetween)], "{%\\&") && hasValue(b, at)
 	case statement:
@@ -122,6 +123,15 @@ func (n near) stands(b []byte, at int) bool {
 		return hasFallback(b, at)
 	case keyMember:
 		return hasKeyMember(b, at)
+	case formatted:
+		return formatName().Match(b[max(0, at-16):at]) && quoted.sees(b, at)
+	case section:
+		return beginsSection(b, at)
+	case mailHost:
+		after := b[at:min(len(b), at+100)]
+		return hasAny(after, "@%&") && hasAny(after, ":%&")
+	case resulting:
+		return bytes.Contains(b[at:min(len(b), at+600)], []byte("result"))
 	case keyFile:
 		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
 	case hashed:
@@ -186,46 +196,6 @@ func (n near) isAssigned(b []byte, at int, a *ahead) bool {
 		return false
 	}
 	return a.promising
-}
-
-// logins are functions and arguments that are given a user and a password.
-var logins = []string{"basicauth", "basic_auth", "auth", "authenticate", "credential", "credentials", ".login",
-	"getconnection", "connect", "pdo", "mysqli", "ftp", "auth_password", "plainauth",
-	"networkcredential", "wifi.begin", "jwt.sign", "jwt.verify", "jwt.encode", "jwt.decode"}
-
-// hasArguments reports whether a list follows a name, of which not the first element is in quotes.
-func hasArguments(b []byte, at int) bool {
-	c := chars{b: b, at: at}
-	c.word()
-	word := b[at:c.at]
-	isLogin := func(name string) bool { return len(name) == len(word) && hasFold(word, name) }
-	if !slices.ContainsFunc(logins, isLogin) && !slices.ContainsFunc(word, mayHide) {
-		return false
-	}
-	c.skip(" \t\"'", 3)
-	switch sign, _ := c.peek(); sign {
-	case '(':
-	case '=', ':':
-		c.skip("=: \t", 3)
-		if open, _ := c.peek(); open != '(' && open != '[' {
-			return c.deeper
-		}
-	default:
-		return c.deeper
-	}
-	for i := 0; i < 120; i++ {
-		r, size := c.peek()
-		if c.at += size; size == 0 || r == '\n' {
-			return false
-		}
-		if r == ',' {
-			c.skip(" \t", 2)
-			if q, _ := c.peek(); isQuote(q) || q == '\\' {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func isHex(b []byte) bool {

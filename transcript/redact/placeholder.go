@@ -58,7 +58,7 @@ func ordinary(b []byte, where near) bool {
 			return true
 		}
 		fallthrough
-	case userinfo, command, signIn, slashed, login, quoted, statement:
+	case userinfo, command, slashed, login, quoted, statement:
 		return slices.Contains(usualPasswords, string(bytes.ToLower(b))) || len(bytes.Trim(b, "0123456789")) == 0 && len(b) < 6
 	}
 	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || isWords(b) || codeForm().Match(b)

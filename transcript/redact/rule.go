@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"regexp"
 	"slices"
@@ -30,6 +31,7 @@ type Rule struct {
 
 	near  near // what must follow the literal, checked before the pattern
 	mixed bool // what is no more than data with zeros, or hexadecimal digits, is no secret
+	many  bool // each group that matched is a secret
 	loose bool // the pattern matches by context: placeholders must be distinguished from secrets
 }
 
@@ -141,7 +143,19 @@ func compileAll(patterns []string) ([]*regexp.Regexp, error) {
 	return all, nil
 }
 
-// secret returns where the secret of a match is.
+// secrets returns the positions of the secrets of a match.
+func (r *rule) secrets(loc []int) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		if !r.many {
+			yield(r.secret(loc))
+			return
+		}
+		for i := 2; i+1 < len(loc) && (loc[i] < 0 || yield(loc[i], loc[i+1])); i += 2 {
+		}
+	}
+}
+
+// secret returns where the secret of a match is, or the first one.
 func (r *rule) secret(loc []int) (from, to int) {
 	if r.Group > 0 {
 		return loc[2*r.Group], loc[2*r.Group+1]

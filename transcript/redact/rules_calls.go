@@ -5,7 +5,7 @@ const fallback = `["')\]]{0,4}(?:\s*,\s*(?:default\s*=\s*)?|\s*(?:\?:|\?\?|\|\|)
 	`\)?\s*\{\s*)[bru]?`
 
 // environment is what reads a variable of the environment, or a setting.
-const environment = `(?:getenv|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|\benv(?:\.fetch|\.get)?|_env|environmentvariable|\bconfig|` +
+const environment = `(?:getenv|getordefault|environ(?:\.get)?|env::var|process\.env|import\.meta\.env|\benv(?:\.fetch|\.get)?|_env|environmentvariable|\bconfig|` +
 	`getproperty|lookupenv)`
 
 // callRules are for secrets that programs are given in their code.
@@ -16,6 +16,19 @@ var callRules = []Rule{
 		Pattern: `(?i)(?:` + environment + `\W{1,3}[\w.-]*(?:` + names + `|token|_key|_pw|\bpw)\w*|` +
 			names + `["']?\s*(?::=|=>|=|:)\s*(?:<%=\s*)?[\w.:$]*` + environment + `\W{1,3}\w+)` + fallback + quotedValue,
 		Literals: append([]string{"token", "_key", ".pw"}, nameLiterals...), Fold: true, near: replaced, Before: 64, After: 160, loose: true,
+	},
+	{ // as templates have it
+		Name:   "env-default",
+		Source: "https://helm.sh/docs/chart_template_guide/functions_and_pipelines/#using-the-default-function",
+		Pattern: `(?i)(?:` + names + `|token|_key|_pw|\bpw)\w*(?:["'\]})]*\s*[:=]\s*["']?\{\{[^{}\n]{0,60}?|["')\]]*\s*)\|\s*default[( ]\s*(?:value\s*=\s*)?` +
+			quotedValue,
+		Literals: []string{"| default", "|default"}, Before: 120, After: 120, near: quoted, loose: true,
+	},
+	{ // as a format of what is printed has it
+		Name:     "key-value",
+		Source:   "https://www.gnu.org/software/bash/manual/bash.html#index-printf",
+		Pattern:  `(?i)` + names + `=%[sq][^"'\n]{0,40}["']\s*[, ]\s*` + quotedValue,
+		Literals: []string{"=%s", "=%q"}, Before: 48, After: 120, near: formatted, loose: true,
 	},
 	{ // what is typed into a field, as tests of pages do it
 		Name:   "typed",
@@ -48,9 +61,10 @@ var callRules = []Rule{
 		Fold: true, Before: 2, After: 200, near: quoted, loose: true,
 	},
 	{
-		Name:     "jwt-key",
-		Source:   "https://learn.microsoft.com/aspnet/core/security/authentication/configure-jwt-bearer-authentication",
-		Pattern:  `(?i)["']?(?:jwt\w*|signing)["']?\s*:\s*\{?\s*(?:["']?\w+["']?\s*:\s*["'][^"'\n]{1,80}["'],?\s*){0,3}["']?key["']?\s*:\s*["']([A-Za-z0-9+/=_-]{24,})["']`,
-		Literals: []string{`jwt"`, "jwt:", "jwtsettings", "jwtoptions", "signing:", `signing"`}, Fold: true, Before: 2, After: 240, Entropy: 3.5, near: keyMember, loose: true,
+		Name:    "jwt-key",
+		Source:  "https://learn.microsoft.com/aspnet/core/security/authentication/configure-jwt-bearer-authentication",
+		Pattern: `(?i)["']?(?:jwt\w*|signing|encryption|crypto|cipher|hmac)["']?\s*[:=]?\s*\{?\s*(?:["']?\w+["']?\s*[:=]\s*["'][^"'\n]{1,80}["'],?\s*){0,3}["']?key["']?\s*[:=]\s*["']?([A-Za-z0-9+/=_-]{22,})(?:$|[\s"',}])`,
+		Literals: []string{`jwt"`, "jwt:", "jwtsettings", "jwtoptions", "signing:", `signing"`, "encryption:", `encryption"`, "crypto:", `crypto"`, "cipher:", `cipher"`, "hmac:",
+			`hmac"`}, Fold: true, Before: 2, After: 240, Entropy: 3.5, near: keyMember, loose: true,
 	},
 }

@@ -14,29 +14,21 @@ func program(source, programs, option string, literals ...string) Rule {
 	}
 }
 
-// nextTo returns a rule with another check of what is next to its literals.
-func nextTo(n near, r Rule) Rule {
-	r.near = n
-	return r
-}
-
 // commandRules are for secrets that programs are given on their command lines.
 var commandRules = []Rule{
 	program("https://dev.mysql.com/doc/refman/8.4/en/password-security-user.html",
 		`(?:mysql|mariadb)(?:dump|admin|import|pump|sh|check|show|slap|binlog|-dump|-admin|-import|-check)?|mycli|percona-xtrabackup|xtrabackup`,
 		`["']?-p`, "mysql", "mariadb", "mycli", "xtrabackup"),
 	program("https://man7.org/linux/man-pages/man1/sshpass.1.html", `sshpass`, `-p[ \t]*`, "sshpass"),
-	nextTo(signIn, program("https://docs.docker.com/reference/cli/docker/login/",
-		`(?:docker|podman|nerdctl|buildah|skopeo|crane|oras|regctl|helm|az|cf|oc|ibmcloud|tabcmd|argocd|bx|heroku|rancher|snyk)\s+(?:registry\s+|auth\s+|acr\s+)?login`,
-		`(?:-p|-t)[= ]?[ \t]*`, " login")),
+	program("https://docs.docker.com/reference/cli/docker/login/", `[\w.-]+\s+(?:[\w-]+\s+)?login`, `(?:-p|-t)[= ]?[ \t]*`, " login"),
 	program("https://redis.io/docs/latest/develop/tools/cli/", `(?:redis|valkey|keydb)-(?:cli|benchmark)`, `-a[ \t]*`,
 		"redis-cli", "valkey-cli", "keydb-cli", "redis-benchmark"),
 	program("https://www.mongodb.com/docs/mongodb-shell/reference/options/",
 		`mongo(?:sh|dump|restore|export|import|stat|top|files)?|cqlsh|clickhouse-client|influx|twine\s+upload|ncftpput|rdesktop|xfreerdp|`+
 			`crackmapexec|netexec|nxc|evil-winrm|smbmap|hydra|psexec(?:64)?|ftp|vncdo|svn|snowsql|vsql|bteq|kinit|nordvpn|`+
-			`security\s+unlock-keychain|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino|rabbitmqadmin|airflow\s+users|xcrun\s+altool|certutil|racadm|yt-dlp|az\s+sql|winrs|hdbsql|nuget\s+(?:sources?\s+add|add\s+source)`,
+			`security\s+(?:unlock|set)-keychain[\w-]*|poetry\s+publish|sops|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino|rabbitmqadmin|airflow\s+users|xcrun\s+altool|certutil|racadm|yt-dlp|az\s+sql|winrs|hdbsql|nuget\s+(?:sources?\s+add|add\s+source)`,
 		`-p[:= ]?[ \t]*`, "mongo", "cqlsh", "clickhouse-client", "influx", "twine", "ncftpput", "rdesktop", "freerdp", "crackmapexec", "netexec",
-		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "useradd", "usermod", "wmiexec",
+		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "set-keychain", "poetry publish", "useradd", "usermod", "wmiexec",
 		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino ", "rabbitmqadmin", "airflow users", "xcrun altool", "certutil",
 		"racadm", "yt-dlp", "az sql", "winrs", "hdbsql", "add source", "sources add"),
 	program("https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility",

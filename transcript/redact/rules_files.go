@@ -1,5 +1,16 @@
 package redact
 
+import "strings"
+
+const (
+	// assignedLine is what is assigned to a name of its own in a section, otherLine is a line without a secret.
+	assignedLine = `["']?[\w.@/+-]{1,60}["']?[ \t]*(?:=>|[=:])[ \t]*["']?([^\s"'<&,;{}]{6,})["']?`
+	otherLine    = `[^\r\n\[{}]{0,80}`
+	nextLine     = `[ \t]*(?:[\r\n]+|[{,])[ \t]*`
+	members      = `[ \t]*(?:[\r\n]+|\{)[ \t]*(?:` + otherLine + nextLine + `){0,4}?` + assignedLine
+	furtherLine  = `(?:` + nextLine + `(?:` + assignedLine + `|` + otherLine + `))?`
+)
+
 // fileRules are for secrets in the formats of files that hold them.
 var fileRules = []Rule{
 	{
@@ -132,6 +143,40 @@ var fileRules = []Rule{
 			`[ \t]*(?:$|[ \t]["']?(?:\*|\d+\.\d+\.|-))`,
 		Literals: []string{"\t*\t", `\t*\t`, "  *  ", `"*"`, "\" * \"", "pptpd", "l2tpd", "pppd"},
 		Before:   64, After: 120, near: peer, loose: true,
+	},
+	{ // what a section is for is said by its name only
+		Name:   "section",
+		Source: "https://svnbook.red-bean.com/en/1.7/svn.serverconfig.svnserve.html",
+		Pattern: `(?im)(?:` + lineStart + `\[(?:[\w .-]*[ ._-])?(?:passwords?|passwd|credentials|secrets|(?:api[ _-]?|access[ _-]?)(?:tokens|keys)|users|logins)\]|` +
+			lineStart + `["']?(?:[\w.-]*[._-])?(?:passwords|credentials|secrets|(?:api_?|access_?)(?:tokens|keys))["']?[ \t]*(?::=|=>|[=:])?)` + members + strings.Repeat(furtherLine, 11),
+		Literals: []string{"passwords", "credentials", "secrets", "password]", "passwd]", "users]", "logins]", "tokens]", "keys]", "api_tokens", "apitokens",
+			"api_keys", "apikeys"},
+		Fold: true, Before: 64, After: 900, near: section, many: true, loose: true,
+	},
+	{
+		Name:     "section",
+		Source:   "https://cloudinit.readthedocs.io/en/latest/reference/modules.html#set-passwords",
+		Pattern:  `chpasswd["']?:[\s\S]{0,80}?list["']?:\s*[|>\[]?[+-]?` + strings.Repeat(`(?:[\s,]*["'-]*\s*["']?[\w.-]{1,32}:([^\s"'<&,:]{6,})["']?)?`, 6),
+		Literals: []string{"chpasswd:", `chpasswd":`}, Before: 4, After: 480, many: true, loose: true,
+	},
+	{
+		Name:     "mail-login",
+		Source:   "https://www.exim.org/exim-html-current/doc/html/spec_html/ch-the_plaintext_authenticator.html",
+		Pattern:  `client_send\s*=\s*(?:<\S\s*)?[:^]*\s*[^\s:^]+\s*[:^]+\s*([^\s"'<&:^]{6,})|\$auth\d\}\s*\{([^\s"'<&{}$]{6,})\}`,
+		Literals: []string{"client_send", "$auth1}", "$auth2}", "$auth3}"}, Before: 4, After: 160, loose: true,
+	},
+	{ // a host, the name of a user, and a password
+		Name:     "mail-login",
+		Source:   "https://www.postfix.org/SASL_README.html#client_sasl_enable",
+		Pattern:  `(?:^|[\s"'\[>])(?:smtp|mail|relay|email-smtp)[\w-]*(?:\.[\w-]+)+\]?(?::\d{2,5})?(?:[ \t]+|:)[^\s:@"']+(?:@[\w.-]+)?:([^\s"'<&:/@]{6,})(?:$|[\s"'<&\\])`,
+		Literals: []string{"smtp", "mail.", "relay."}, Before: 12, After: 200, near: mailHost, loose: true,
+	},
+	{
+		Name:   "state",
+		Source: "https://registry.terraform.io/providers/hashicorp/random/latest/docs/resources/password",
+		Pattern: `(?:random_(?:password|string)|"(?:attributes|bcrypt_hash|override_special|special|min_(?:upper|lower|special|numeric))")[^\[\]]{0,500}?["']?\bresult["']?\s*[=:]\s*` +
+			`"([^"\s]{6,})"`,
+		Literals: []string{"random_password", "random_string", "bcrypt_hash", "override_special", `"attributes`}, Before: 4, After: 600, near: resulting, loose: true,
 	},
 	{
 		Name:     "pwdump",

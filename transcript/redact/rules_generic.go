@@ -10,23 +10,22 @@ const (
 	tokenKinds = `(?:access|identity|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
-	passwords = `(?:password|passwd|passphrase|passcode|passwort|(?:^|[^a-z])pass|(?-i:[a-z]Pass)|pwd|secrets?|` +
-		`(?:^|[^a-z])(?:psk|creds|credential|credentials\b)|(?:db|user|root|admin|ssh|ftp|smtp|imap|mail|ldap|remote|proxy|sql|bind|login)pass|(?:[a-z]_|[^\w])pw)`
-	names = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
+	passwords = `(?:password|passwd|passphrase|passcode|passwort|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|[^\w])pw)`
+	names     = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
 		`AUTH_KEY|APP_KEY|MASTER_KEY|ENCRYPTION_KEY|SIGNING_KEY|LICENSE_KEY|ACCOUNT_KEY|SERVICE_KEY|KEY_BASE|` +
 		`CREDENTIALS?|CREDS|_AUTH|_PSK|_SALT|_PW)`
 	variableEnd = `(?:_?[0-9]+|_(?:PROD|PRODUCTION|DEV|LIVE|TEST|STAGING|HASH|ID|VALUE|STRING))?`
 	// quotedValue is one without spaces, in quotes; a backslash does not end it. The end of what is searched may be within.
-	quotedValue = `(?:"{1,3}((?:[^"\s\\]|\\[^"\s]){6,})(?:"|\z)|'{1,3}((?:[^'\s\\]|\\[^'\s]){6,})(?:'|\z)|` + "`([^`\\s]{6,})(?:`|\\z))"
+	quotedValue = `(?:"{1,3}((?:[^"\s\\]|\\[^"\s]){6,})(?:\\?"|\z)|'{1,3}((?:[^'\s\\]|\\[^'\s]){6,})(?:\\?'|\z)|` + "`([^`\\s]{6,})(?:`|\\z))"
 	// wordValue is one without quotes; an element may end behind it.
 	wordValue = `((?:[^\s"'\\` + "`" + `;,)&|<]|<[^/\s]){6,})`
-	// lineEnd is behind the last word of a line, which may be in quotes, an element, or a parameter.
-	lineEnd   = `[ \t]*(?:$|["'<&\\\r])`
+	// lineEnd is behind the last word of a line, which may be in quotes, an element, or a parameter of a request in a log.
+	lineEnd   = `[ \t]*(?:$|["'<&\\\r]|\d{3}(?:$|[ "\\])|HTTP/)`
 	bareValue = `([^\s"'\\` + "`" + `;,)(&|<>{}\[\]]{6,})`
 	// assigned is what parts a name from its value.
-	assigned = `["')\]]{0,3}(?:\[[0-9]*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?\??=|\?\?|\?:|\|\|=?|:|\s(?:string|String)\s?=)\s*(?:!![a-z]+\s+|<%=\s*)?(?:[brfu]|@|N|\(|\[)?`
+	assigned = `["')\]]{0,3}(?:\[\w*\])?\s*(?::\s*&?[A-Za-z][\w<>.?| ]{0,24}\s?=|:=|=>|==?|\?\??=|\?\?|\?:|\|\|=?|:|\s(?:string|String)\s?=)\s*(?:!![a-z]+\s+|<%=\s*)?(?:[brfu]|@|N|\(|\[)?`
 	// identified begins what a statement says of a user; prose says it of anything.
 	identified = `(?:(?-i:\bIDENTIFIED)|(?:(?:\b(?:user|role|exists|to)\s|,)\s*\S+\s+)identified)`
 	lineStart  = `(?:^|<\w{1,16}>|[?&]\w{1,20}=|[{\[,:(=]\s?["'])[ \t>+-]*`
@@ -127,7 +126,7 @@ var genericRules = []Rule{
 		Name:   "authorization",
 		Source: "https://www.rfc-editor.org/rfc/rfc9110#section-11.6.2",
 		Pattern: `(?i)authorization["']?(?:\s*[:=,]\s*["']?|\s+["'])(?:(?:basic|token|bot|api-key|digest|[a-z]{0,12}key|bearer|negotiate|` +
-			`ghtoken|sso-key|aws4-hmac-sha256\s+\S+\s+\S+\s+signature)[ =]+["']?)?([^\s"',\\` + "`" + `]{8,})`,
+			`ghtoken|sso-key|aws4-hmac-sha256\s+\S+\s+\S+\s+signature)[ =]+["']?)?([^\s"',\\<` + "`" + `]{8,})`,
 		Literals: []string{"authorization"}, Fold: true, near: nearby, Before: 8, loose: true,
 	},
 	{
@@ -186,28 +185,28 @@ var genericRules = []Rule{
 	{
 		Name:     "secret",
 		Source:   "https://docs.python.org/3/library/stdtypes.html#mapping-types-dict",
-		Pattern:  `(?i)(?:^|[^:\s]\s*)["'](?:[\w./-]|[ :]\w){0,40}?` + names + `["']\s*,\s*` + quotedValue,
+		Pattern:  `(?i)(?:^|[^:\s]\s*)["'](?:[\w./-]|[ :]\w){0,40}?` + names + `["']\s*,\s*(?:"\\|'\\)?` + quotedValue,
 		Literals: nameLiterals, Fold: true, near: call, Before: 64, After: 96, loose: true,
 	},
 	{
 		Name:   "setter",
 		Source: "https://docs.oracle.com/javase/8/docs/api/javax/sql/DataSource.html",
 		Pattern: `(?i)(?:(?:set|with|use|put|add|store|key)_?\w{0,20}?` + names + `|\.(?:password|passwd|passphrase|pass|secret|token)|` +
-			`ConvertTo-SecureString(?:\s+-(?:String|AsPlainText|Force))*)(?:\s*\(\s*|\s+)` + quotedValue,
+			`ConvertTo-SecureString(?:\s+-(?:String|AsPlainText|Force))*)(?:\s*\(\s*|[ \t]+)` + quotedValue,
 		Literals: append(slices.Clone(nameLiterals), "token", "securestring"), Fold: true, near: call, Before: 40, After: 96, loose: true,
 	},
 	{ // a user and a password that a program is given one after the other
-		Name:   "basic-auth",
-		Source: "https://requests.readthedocs.io/en/latest/user/authentication/",
-		Pattern: `(?i)(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|\.login|getconnection|connect|\bpdo|mysqli|\bftp|auth_password|plainauth|networkcredential\]::new|wifi\.begin|` +
-			`authenticate|\bjwt\.(?:sign|verify|encode|decode))\s*[=(:]\s*[(\[]?\s*(?:(?:["'][^"'\r\n]*["']|[\w.$]+|\{[^{}\n]{0,80}\})\s*,\s*){1,2}` + quotedValue + `\s*[,)\]]`,
-		Literals: []string{"basicauth", "basic_auth", "auth", "credential", ".login", "getconnection", "connect", "pdo", "mysqli", "ftp(", "auth_password", "plainauth", "wifi.begin", "jwt."},
-		Fold:     true, near: arguments, Before: 12, After: 160, loose: true,
+		Name:    "basic-auth",
+		Source:  "https://requests.readthedocs.io/en/latest/user/authentication/",
+		Pattern: `(?i)(?:` + loginCalls + `\s*[=(:]\s*[(\[]?\s*` + argument + `{1,2}|` + passwordCalls + `\s*\(\s*` + argument + `{0,2})[bru]?` + quotedValue + `\s*[,)\]]`,
+		Literals: []string{"basicauth", "basic_auth", "auth", "credential", "login", "log_in", "logon", "log_on", "signin", "sign_in", "getconnection", "connect",
+			"pdo", "mysqli", "ftp(", "plainauth", "wifi.begin", "jwt."},
+		Fold: true, near: arguments, Before: 12, After: 160, loose: true,
 	},
 	{
 		Name:     "xml",
 		Source:   "https://maven.apache.org/settings.html#servers",
-		Pattern:  `(?i)` + names + `["']?(?:\s[^<>]{0,100})?>\s*(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
+		Pattern:  `(?i)` + names + `["']?(?:\s[^<>]{0,100})?>\s*(?:<value>\s*)?(?:<!\[CDATA\[)?([^<>\s]{6,}?)(?:\]\]>)?\s*</`,
 		Literals: nameLiterals, Fold: true, near: element, Before: 24, After: 96, loose: true,
 	},
 	{
@@ -219,7 +218,7 @@ var genericRules = []Rule{
 	{ // key=value among others: connection strings, options, forms, settings of charts
 		Name:   "key-value",
 		Source: "https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-KEYWORD-VALUE",
-		Pattern: `(?i)(?:^|[\s;,&?"'|=({:@/-])[\w.\[\]-]{0,60}?` + names + `[ \t]?=[ \t]?([^\s"'\\` + "`" +
+		Pattern: `(?i)(?:^|[\s;,&?"'|=({:@/-])[\w.\[\]-]{0,60}?` + names + `(?:\[\w*\])?[ \t]?=[ \t]?([^\s"'\\` + "`" +
 			`;,)(&|<>{}\[\]]{6,})(?:[\s"';,&|)<}\\` + "`" + `]|\z)`,
 		Literals: nameLiterals, Fold: true, near: keyValue, Before: 64, After: 96, loose: true,
 	},
@@ -288,16 +287,17 @@ var genericRules = []Rule{
 		Literals: []string{"token"}, Fold: true, near: member, Before: 4, After: 96, Entropy: 3, loose: true,
 	},
 	{
-		Name:     "password",
-		Source:   "https://marlam.de/msmtp/msmtp.html#General-commands",
-		Pattern:  `(?im)` + lineStart + `(?:[\w.-]{1,24}[_-]|[a-z]{2,12} [\w.:]{1,40} |ppp chap )?(?:password|passwd|(?-i:[Pp]ass)|psk)(?:[ \t]+(?:\d|ascii(?: \d)?|string|local|ENC|ascii-text|\d string)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
-		Literals: []string{"pass", "psk"}, Fold: true, near: spacedValue, Before: 32, After: 96, loose: true,
+		Name:   "password",
+		Source: "https://marlam.de/msmtp/msmtp.html#General-commands",
+		Pattern: `(?im)` + lineStart + `(?:[\w./:-]{1,40}[ \t]+){0,3}?(?:[\w./:-]{1,40}[_./-])?(?:password|passwd|passphrase|(?-i:[Pp]ass)|psk|(?:psk|shared-)?secret|pre-shared-key|key-string|plaintext)` +
+			`(?:[ \t]+(?:\d{1,3}|ascii(?: \d)?|hex|text|string|local|ENC|ascii-text|\d string|encrypted|--\w+)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `-][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
+		Literals: []string{"pass", "psk", "secret", "pre-shared-key", "key-string", "plaintext"}, Fold: true, near: spacedValue, Before: 96, After: 96, loose: true,
 	},
 	{ // settings whose value is the next word
 		Name:   "password",
 		Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
 		Pattern: `(?im)` + lineStart + `(?:(?:config set )?(?:requirepass|masterauth)|bindpw|rootpw|olcRootPW:|default_password|` +
-			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=|(?:[a-z0-9_-]+\.){1,6}[\w-]*` + passwords + `)` +
+			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=|rootpw[ \t]+--\w+|(?:[a-z0-9_-]+\.){1,6}[\w-]*` + passwords + `)` +
 			`[ \t]+["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
 		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "enable secret", "enable password",
 			"authtoken", ".passw", ".secret", ".pwd"},

@@ -51,8 +51,8 @@ var pipeRules = []Rule{
 		Pattern:  `(?m)(?:` + lineStart + `|(?:-cli\b[^\n|;]{0,80}|HELLO \d |> ?)\s?)AUTH[ \t]+(?:[\w.-]+[ \t]+)?["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
 		Literals: []string{"AUTH "}, Before: 100, After: 120, near: spacedValue, loose: true,
 	},
-	following(`(?:doppler|infisical|supabase|convex|railway|circleci|sst|nx|eas)\s+(?:secrets?|env|variables?)(?:[\s:]+(?:set|add|create))?\s+(?:--\w+\s+)?["']?\w+[= ]|`+
-		`chamber\s+write\s+\S+\s+\S+|eas\s+secret:create[^\n|;]*\s--value|openssl\s+(?:passwd\s+(?:-(?:[156]|apr1|salt\s+\S+)\s+)*|[^\n|;]*\s(?:-hmac|-K)\s)|`+
+	following(`vault\s+operator\s+unseal[ \t]|eas\s+secret:create[^\n|;]*\s--value|(?:doppler|infisical|supabase|convex|railway|circleci|sst|nx|eas)\s+(?:secrets?|env|variables?)(?:[\s:]+(?:set|add|create))?\s+(?:--\w+\s+)?["']?\w+[= ]|`+
+		`chamber\s+write\s+\S+\s+\S+|openssl\s+(?:passwd\s+(?:-(?:[156]|apr1|salt\s+\S+)\s+)*|[^\n|;]*\s(?:-hmac|-K)\s)|`+
 		`mkpasswd\s+(?:-m\s+\S+\s+)|acl\s+set-agent-token\s+\S+\s|etcdctl\s+user\s+add\s+\w+:|impacket-\w+\s+[\w.\\-]+/[\w.-]+:|`+
 		`(?:plink|pscp|psftp|putty|mqtt|kitty|winscp)(?:\.exe|\.com)?\s[^\n|;]*-pw|`+
 		`signtool(?:\.exe)?\s+sign\b[^\n|;]*\s/p|reg(?:\.exe)?\s+add\s[^\n|;]*(?i:password)[^\n|;]*\s/d|schtasks[^\n|;]*\s/rp|`+
@@ -62,11 +62,7 @@ var pipeRules = []Rule{
 		`(?:--?(?i:store|key)pass|-Dsonar\.(?:login|token))|sp_addlinkedsrvlogin[^\n;]*,`,
 		"doppler ", "infisical ", "supabase ", "convex ", "railway ", "circleci ", "eas secret", "eas env", "chamber write", "openssl passwd", "mkpasswd ", " -hmac ", " -K ",
 		"set-agent-token", "user add ", "impacket-", "plink", "pscp", "psftp", "mqtt ", "signtool", "reg add", "reg.exe", "schtasks",
-		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv",
+		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv", "operator unseal",
 		"pdfto", "qpdf ", "-Dsonar.", "sp_addlinked"),
-	nextTo(command, Rule{
-		Name: "command", Source: "https://curl.se/docs/manpage.html#-E",
-		Pattern:  `(?:^|[^\w.-])(?:curl|curlie)` + onLine + `(?:-E|--cert|--proxy-cert)[= ]?[ \t]*["']?[^\s:"']{1,100}:` + commandValue,
-		Literals: []string{"curl"}, Before: 32, After: 480, loose: true,
-	}),
+	program("https://curl.se/docs/manpage.html#-E", `curl|curlie`, `(?:-E|--cert|--proxy-cert)[= ]?[ \t]*["']?[^\s:"']{1,100}:`, "curl"),
 }

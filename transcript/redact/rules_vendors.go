@@ -16,13 +16,7 @@ var vendorRules = []Rule{
 		`linked_?in|mailgun|mattermost|meraki|message_?bird|mistral|moonshot|netlify|new_?relic|nytimes|okta|ollama|openweather|`+
 		`pinecone|plivo|polymarket|rapidapi|scaleway|sendbird|sentry|snyk|sonar|squarespace|sslmate|sumologic|telnyx|twitch|twitter|`+
 		`upstage|vercel|wakatime|wandb|weatherstack|workos|yandex|zendesk|z_?ai|dd|`+
-		`ably|abuseipdb|deepl|etherscan|fal(?:[_.-]?ai)?|gemfury|hetzner|quandl|rapyd|roboflow|shodan|spoonacular|steam|strava|tavily|tiingo|tmdb|todoist|trello|unsplash|virustotal|zeplin|`+
-		`anthropic|alphavantage|atlassian|auth0|beamer|binance|browserstack|bugsnag|cloudsmith|codacy|coinmarketcap|configcat|`+
-		`confluence|data\.gov|digitalocean|elevenlabs|etsy|giphy|honeycomb|huggingface|ipinfo|kagi|kraken|lighton|linode|loggly|`+
-		`mailjet|mandrill|mapbox|mapquest|mixpanel|newsapi|nexmo|ngrok|onesignal|openai|opencage|opsgenie|pagerduty|papertrail|`+
-		`paypal|perplexity|pexels|plaid|postmark|private_?ai|pubnub|pyowm|replicate|rollbar|saucelabs|semgrep|sparkpost|splunk|`+
-		`spotify|tomtom|vimeo|vonage|vultr|weightsandbiases|(?:box|circle(?:ci)?|civo|glm|ibm|jira|kimi|lark|linear|looker|ovh|paradigm|`+
-		`pusher|reddit|segment|square|stripe|sumo|travis|zoom)_`,
+		`ably|abuseipdb|deepl|etherscan|fal(?:[_.-]?ai)?|gemfury|hetzner|quandl|rapyd|roboflow|shodan|spoonacular|steam|strava|tavily|tiingo|tmdb|todoist|trello|unsplash|virustotal|zeplin`,
 		"adafruit", "aiven", "algolia", "airtable", "amplitude", "asana", "assemblyai", "assembly_ai", "bitbucket", "bitly", "bitrise", "bittrex",
 		"clickup", "cloudflare", "cloudinary", "codecov", "cohere", "coinbase", "confluent", "contentful", "couchbase", "coveralls", "datadog",
 		"deepgram", "deepseek", "discord", "disqus", "droneci", "drone_ci", "dropbox", "exoscale", "facebook", "fastly",
@@ -33,11 +27,17 @@ var vendorRules = []Rule{
 		"rapidapi", "scaleway", "sendbird", "sentry", "snyk", "sonar", "squarespace", "sslmate", "sumologic", "telnyx", "twitch",
 		"twitter", "upstage", "vercel", "wakatime", "wandb", "weatherstack", "workos", "yandex", "zendesk", "zai_api", "z_ai", "dd-api",
 		"dd_api", "dd-app", "dd_app", "ably:", "ably_", "ably=", "abuseipdb", "deepl", "etherscan", "fal_key", "fal-key", "fal_ai", "fal-ai", "fal.ai", "gemfury", "hetzner", "quandl", "rapyd", "roboflow",
-		"shodan", "spoonacular", "steam", "strava", "tavily", "tiingo", "tmdb", "todoist", "trello", "unsplash", "virustotal", "zeplin",
-		"anthropic", "alphavantage", "atlassian", "auth0", "beamer", "binance", "browserstack", "bugsnag", "cloudsmith", "codacy",
+		"shodan", "spoonacular", "steam", "strava", "tavily", "tiingo", "tmdb", "todoist", "trello", "unsplash", "virustotal", "zeplin"),
+	vendors(`alphavantage|atlassian|auth0|beamer|binance|browserstack|bugsnag|cloudsmith|codacy|coinmarketcap|configcat|`+
+		`confluence|data\.gov|digitalocean|elevenlabs|etsy|giphy|honeycomb|huggingface|ipinfo|kagi|kraken|lighton|linode|loggly|`+
+		`mailjet|mandrill|mapbox|mapquest|mixpanel|newsapi|nexmo|ngrok|onesignal|opencage|opsgenie|pagerduty|papertrail|`+
+		`paypal|perplexity|pexels|plaid|postmark|private_?ai|pubnub|pyowm|rollbar|saucelabs|semgrep|sparkpost|splunk|`+
+		`spotify|tomtom|vimeo|vonage|vultr|weightsandbiases|(?:box|circle(?:ci)?|civo|glm|ibm|jira|kimi|lark|linear|looker|ovh|paradigm|`+
+		`pusher|reddit|segment|square|stripe|sumo|travis|zoom)_`,
+		"alphavantage", "atlassian", "auth0", "beamer", "binance", "browserstack", "bugsnag", "cloudsmith", "codacy",
 		"coinmarketcap", "configcat", "confluence", "data.gov", "digitalocean", "elevenlabs", "etsy", "giphy", "honeycomb",
 		"huggingface", "ipinfo", "kagi", "kraken", "lighton", "linode", "loggly", "mailjet", "mandrill", "mapbox", "mapquest",
-		"mixpanel", "newsapi", "nexmo", "ngrok", "onesignal", "openai", "opencage", "opsgenie", "pagerduty", "papertrail",
+		"mixpanel", "newsapi", "nexmo", "ngrok", "onesignal", "opencage", "opsgenie", "pagerduty", "papertrail",
 		"paypal", "perplexity", "pexels", "plaid", "postmark", "privateai", "private_ai", "pubnub", "pyowm", "replicate",
 		"rollbar", "saucelabs", "semgrep", "sparkpost", "splunk", "spotify", "tomtom", "vimeo", "vonage", "vultr", "weightsandbiases",
 		"box_", "circle_", "circleci_", "civo_", "glm_", "ibm_", "jira_", "kimi_", "lark_", "linear_", "looker_", "ovh_", "paradigm_",

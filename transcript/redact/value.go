@@ -79,6 +79,7 @@ const (
 	// from their signs, in bytes.
 	widest = 48
 	cdata  = "<![CDATA["
+	inner  = "<value>"
 )
 
 // ahead is what follows a name. Rules that look at one position share it.
@@ -141,6 +142,8 @@ func (c *chars) assigned(sign byte, value []byte) (byte, bool, []byte) {
 	}
 	if bytes.HasPrefix(c.b[min(len(c.b), c.at):], []byte(cdata)) {
 		c.at += len(cdata)
+	} else if hasFold(c.b[min(len(c.b), c.at):], inner) {
+		c.at += len(inner)
 	}
 	c.block()
 	rest := c.b[min(len(c.b), c.at):]
@@ -207,6 +210,8 @@ func (c *chars) value(value []byte, ends string) []byte {
 		c.at += size
 		if rest := c.b[min(len(c.b), c.at):]; len(rest) > 1 && rest[0] == quote && rest[1] == quote { // three of them
 			c.at += 2
+		} else if len(rest) > 1 && rest[0] == quote && isAlnum(rest[1]) { // quotes within quotes
+			c.at++
 		}
 	}
 	for len(value) < cap(value) {
