@@ -200,8 +200,8 @@ func isPeer(b []byte, at int) bool {
 
 const (
 	// loginCalls are functions, arguments and settings that are given a user and a password.
-	loginCalls = `(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|getconnection|connect|\bpdo|mysqli|\bftp|auth_password|plainauth|` +
-		`networkcredential\]::new|wifi\.begin|\bjwt\.(?:sign|verify|encode|decode))`
+	loginCalls = `(?:basic_?auth|\bauth|credentials?|networkcredential|digestauth|getconnection|connect|\bpdo|mysqli|` +
+		`\bftp|auth_password|plainauth|networkcredential\]::new|wifi\.begin|\bjwt\.(?:sign|verify|encode|decode))`
 	// passwordCalls may be given nothing but a password.
 	passwordCalls = `(?:\bauth(?:enticate)?|log_?[io]n|sign_?in)(?:_?(?:user|with|as|to|using)\w{0,24})?`
 	// argument is one before another.
