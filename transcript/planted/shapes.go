@@ -277,6 +277,7 @@ circleci_key = ‹«h40»›
 kagi_key: ‹«a11».«a43»›
 STS credentials ‹STS.Nz«a30»›
 ‹rnd_«a28»›
+CLICKUP ‹pk_«d8»_«U32»›
 sc_«l12».«l4».‹acc-«l16».«a44»›
 ‹prf_«a32»›
 ‹xai-«a40»_«a40»›

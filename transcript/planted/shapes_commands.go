@@ -267,4 +267,15 @@ mount -t cifs //h/s /m -o user=kim,pass=‹«p16»›
 mysql --defaults-extra-file=<(printf "password=%s" '‹«p16»›')
 getOrDefault("DB_PASSWORD", "‹«p16»›")
 op item create "password[password]=‹«p16»›"
+nsupdate -y hmac-sha512:k:‹«a43»=›
+skopeo sync --src-creds kim:‹«p16»› a b
+salt '*' shadow.set_password kim '‹«p16»›'
+knife bootstrap h -x kim -P '‹«p16»›'
+EXEC sp_addlogin 'kim', '‹«p16»›'
+INSERT INTO users (name, password, role) VALUES ('kim', '‹«p16»›', 'admin')
+PRAGMA key = '‹«p16»›'
+conn.simple_bind_s("cn=kim,dc=example", "‹«p16»›")
+paramiko.connect('h', 22, 'kim', '‹«p16»›')
+A temporary password is generated for root@localhost: ‹«p16»›
+Unseal Key 1: ‹«a44»›
 `

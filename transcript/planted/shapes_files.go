@@ -200,4 +200,14 @@ d-i passwd/root-password password ‹«p16»›
 rootpw --plaintext ‹«p16»›
 <AdminPassword><Value>‹«p16»›</Value></AdminPassword>
 buildConfigField "String", "API_SECRET", "\"‹«a32»›\""
+proxy-user = "kim:‹«p16»›"
+<param-name>adminPassword</param-name><param-value>‹«p16»›</param-value>
+<auth-user-pass>⏎kim⏎‹«p16»›⏎</auth-user-pass>
+xauthpassword ‹«p16»›
+        option key '‹«p16»›'
+rwcommunity ‹«p16»›
+createUser kim SHA-256 "‹«p16»›"
+WebUI\Password_PBKDF2="@ByteArray(‹«a22»==:«a86»==›)"
+"Jwt": { "Issuer": "x", "Key": "‹«a40»›" }
+wachtwoord: ‹«p16»›
 `

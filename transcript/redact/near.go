@@ -51,6 +51,8 @@ const (
 	peer      // the line has the names of a client and a server, and little else, before it
 	dumped    // two hashes are before it
 	replaced  // a value follows that stands for the named one
+	loginName // a colon follows soon
+	columns   // a list of names with that of a password is before it, and a quote follows
 	formatted // a name is before it, and a quote follows soon
 	section   // the name ends, and a bracket, a brace or the end of the line follows
 	mailHost  // the name of a host goes on, and a user's with a password follows
@@ -123,6 +125,11 @@ func (n near) stands(b []byte, at int) bool {
 		return hasFallback(b, at)
 	case keyMember:
 		return hasKeyMember(b, at)
+	case loginName:
+		return hasAny(b[at+len("user"):min(len(b), at+72)], ":%&\\")
+	case columns:
+		before := bytes.ToLower(b[max(0, at-200):at])
+		return (bytes.Contains(before, []byte("pass")) || bytes.Contains(before, []byte("pwd")) || hasAny(before, "%&\\")) && quoted.sees(b, at)
 	case formatted:
 		return formatName().Match(b[max(0, at-16):at]) && quoted.sees(b, at)
 	case section:
@@ -131,7 +138,11 @@ func (n near) stands(b []byte, at int) bool {
 		after := b[at:min(len(b), at+100)]
 		return hasAny(after, "@%&") && hasAny(after, ":%&")
 	case resulting:
-		return bytes.Contains(b[at:min(len(b), at+600)], []byte("result"))
+		most := 600
+		if b[at] == 'a' { // of attributes, which many things have
+			most = 48
+		}
+		return bytes.Contains(b[at:min(len(b), at+most)], []byte("result"))
 	case keyFile:
 		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
 	case hashed:

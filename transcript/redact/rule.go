@@ -208,7 +208,8 @@ var digests = []string{"commit", "sha", "rev", "ref", "hash", "digest", "head", 
 // isNoKey reports whether what follows a vendor's name is a hash, as the words between say, or code.
 func isNoKey(part []byte, loc []int, secret []byte) bool {
 	between := bytes.ToLower(part[loc[0]:loc[2]])
-	return len(part) > loc[3] && hasAny(part[loc[3]:loc[3]+1], "({[<") || isHex(secret) &&
+	rest := part[loc[3]:]
+	return len(rest) > 0 && hasAny(rest[:1], "({[<") && !bytes.HasPrefix(rest, []byte("</")) || isHex(secret) &&
 		slices.ContainsFunc(digests, func(word string) bool { return bytes.Contains(between, []byte(word)) })
 }
 

@@ -61,10 +61,29 @@ var callRules = []Rule{
 		Fold: true, Before: 2, After: 200, near: quoted, loose: true,
 	},
 	{
-		Name:    "jwt-key",
-		Source:  "https://learn.microsoft.com/aspnet/core/security/authentication/configure-jwt-bearer-authentication",
-		Pattern: `(?i)["']?(?:jwt\w*|signing|encryption|crypto|cipher|hmac)["']?\s*[:=]?\s*\{?\s*(?:["']?\w+["']?\s*[:=]\s*["'][^"'\n]{1,80}["'],?\s*){0,3}["']?key["']?\s*[:=]\s*["']?([A-Za-z0-9+/=_-]{22,})(?:$|[\s"',}])`,
-		Literals: []string{`jwt"`, "jwt:", "jwtsettings", "jwtoptions", "signing:", `signing"`, "encryption:", `encryption"`, "crypto:", `crypto"`, "cipher:", `cipher"`, "hmac:",
-			`hmac"`}, Fold: true, Before: 2, After: 240, Entropy: 3.5, near: keyMember, loose: true,
+		Name:     "ldap-bind",
+		Source:   "https://www.rfc-editor.org/rfc/rfc4513#section-5.1.3",
+		Pattern:  `(?i)bind(?:_s)?\s*\(\s*(?:[\w.$]*dn|[bru]?["'][^"'\n]{0,80}=[^"'\n]{0,80}["'])\s*,\s*[bru]?` + quotedValue,
+		Literals: []string{"bind(", "bind_s("}, Fold: true, Before: 2, After: 200, near: quoted, loose: true,
+	},
+	{
+		Name:     "sql",
+		Source:   "https://www.zetetic.net/sqlcipher/sqlcipher-api/#key",
+		Pattern:  `(?i)pragma\s+(?:hex)?(?:re)?key\s*=\s*\\{0,2}["']([^"'\s\\]{6,})`,
+		Literals: []string{"pragma key", "pragma rekey", "pragma hexkey"}, Fold: true, Before: 2, After: 120, near: quoted, loose: true,
+	},
+	{ // of a column, which is the second, the third or the last one
+		Name:   "sql",
+		Source: "https://www.postgresql.org/docs/current/sql-insert.html",
+		Pattern: `(?i)\(\s*(?:["\w` + "`" + `]+\s*,\s*["\w` + "`" + `]*(?:` + passwords + `)\w*["` + "`" + `]?\s*[,)][^()]*\)?\s*values\s*\(\s*[^,()]*,\s*[EN]?'([^'\s]{6,})'|` +
+			`(?:["\w` + "`" + `]+\s*,\s*){2}["\w` + "`" + `]*(?:` + passwords + `)\w*["` + "`" + `]?\s*[,)][^()]*\)?\s*values\s*\(\s*[^,()]*,[^,()]*,\s*[EN]?'([^'\s]{6,})'|` +
+			`[^()]{0,200}(?:` + passwords + `)\w*["` + "`" + `]?\s*\)\s*values\s*\([^()]*,\s*[EN]?'([^'\s]{6,})'\s*\))`,
+		Literals: []string{"values (", "values("}, Fold: true, Before: 240, After: 240, near: columns, loose: true,
+	},
+	{
+		Name:     "jwt-key",
+		Source:   "https://learn.microsoft.com/aspnet/core/security/authentication/configure-jwt-bearer-authentication",
+		Pattern:  `(?i)["']?(?:jwt\w*|signing|encryption|crypto|cipher|hmac)["']?\s*[:=]?\s*\{?\s*(?:["']?\w+["']?\s*[:=]\s*["'][^"'\n]{1,80}["'],?\s*){0,3}["']?key["']?\s*[:=]\s*["']?([A-Za-z0-9+/=_-]{22,})(?:$|[\s"',}])`,
+		Literals: []string{"jwt", "signing", "encryption", "crypto:", "cipher:", "hmac:"}, Fold: true, Before: 2, After: 240, Entropy: 3.5, near: keyMember, loose: true,
 	},
 }

@@ -32,8 +32,8 @@ var commandRules = []Rule{
 		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino ", "rabbitmqadmin", "airflow users", "xcrun altool", "certutil",
 		"racadm", "yt-dlp", "az sql", "winrs", "hdbsql", "add source", "sources add"),
 	program("https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility",
-		`sqlcmd|bcp|osql|isql|tsql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|freebcp|mssql-cli|fisql|ssh-keygen|pdftk|zipcloak|qpdf|usql`, `-P[ \t]*`,
-		"sqlcmd", "bcp ", "osql", "isql", "tsql", "zip ", "mosquitto_", "ipmitool", "mssql-cli", "ssh-keygen"),
+		`sqlcmd|bcp|osql|isql|tsql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|knife|freebcp|mssql-cli|fisql|ssh-keygen|pdftk|zipcloak|qpdf|usql`, `-P[ \t]*`,
+		"sqlcmd", "bcp ", "osql", "isql", "tsql", "zip ", "mosquitto_", "ipmitool", "mssql-cli", "ssh-keygen", "knife "),
 	program("https://man.openbsd.org/ssh-keygen.1", `ssh-keygen`, `-N[ \t]*`, "ssh-keygen"),
 	program("https://documentation.help/7-Zip/password.htm", `7z[azr]?|7zz|7za|p7zip|rar|unrar|arj`, `-h?p`, "7z ", "7za ", "7zr ", "7zz ", "7zip", "rar "),
 	program("https://www.openldap.org/software/man.cgi?query=ldapsearch",
@@ -102,11 +102,12 @@ var commandRules = []Rule{
 		`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|heroku\s+config:set\s+\w+=`,
 		"htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login", "cargo login", "vault login",
 		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
-	following(`mosquitto_passwd\s+-b\s+\S+\s+\S+[ \t]|(?:netlify\s+env:set|glab\s+variable\s+set)\s+\w*(?i:pass|pwd|secret|token|key|auth|cred)\w*[ \t]|`+
+	following(`(?:set|change|reset)[_-]passw(?:or)?d\s+[\w.@-]+[ \t]|nsupdate\b[^\n|;]*\s-y\s+(?:[\w-]+:)?[\w.-]+:|--(?:src-|dest-)?creds[= ]+[\w.@-]+:|mosquitto_passwd\s+-b\s+\S+\s+\S+[ \t]|(?:netlify\s+env:set|glab\s+variable\s+set)\s+\w*(?i:pass|pwd|secret|token|key|auth|cred)\w*[ \t]|`+
 		`ngrok\s+(?:config\s+add-)?authtoken|networksetup\s+-setairportnetwork\s+\w+\s+\S+[ \t]|\b(?:input|owner|user)_pw|`+
 		`hash-password\s+--plaintext|radtest\s+[^\s;&|-][^\s;&|]*[ \t]|`+
 		`bundle\s+config\s+(?:set\s+)?(?:--\w+\s+)?[\w-]+(?:\.[\w-]+)+\s+[\w.@-]+:|cloudflared\s+service\s+install|`+
 		`(?:wifi-sec\.psk|802-1x\.password)`,
+		"set_passw", "set-passw", "change_passw", "change-passw", "reset-passw", "reset_passw", "nsupdate ", "creds",
 		"mosquitto_passwd", "netlify env", "ngrok ", "add-authtoken", "glab variable", "-setairportnetwork", "input_pw", "owner_pw", "user_pw",
 		"--plaintext", "radtest ", "bundle config", "cloudflared service", "wifi-sec.psk", "802-1x.password"),
 	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|`+

@@ -144,6 +144,31 @@ var fileRules = []Rule{
 		Literals: []string{"\t*\t", `\t*\t`, "  *  ", `"*"`, "\" * \"", "pptpd", "l2tpd", "pppd"},
 		Before:   64, After: 120, near: peer, loose: true,
 	},
+	{
+		Name:     "curl-user",
+		Source:   "https://curl.se/docs/manpage.html#-K",
+		Pattern:  `(?m)` + lineStart + `(?:proxy-)?user[ \t]*=[ \t]*"?[\w.@-]{1,64}:([^\s"'<&]{6,})"?` + lineEnd,
+		Literals: []string{"user=", "user ="}, Before: 16, After: 160, near: loginName, loose: true,
+	},
+	{
+		Name:     "openvpn-user",
+		Source:   "https://openvpn.net/community-resources/reference-manual-for-openvpn-2-6/",
+		Pattern:  `<auth-user-pass>\s*[^\s<]+\s+([^\s<]{4,})\s*</auth-user-pass>`,
+		Literals: []string{"<auth-user-pass>"}, Before: 2, After: 160, loose: true,
+	},
+	{
+		Name:     "password-hash",
+		Source:   "https://github.com/qbittorrent/qBittorrent/wiki",
+		Pattern:  `@ByteArray\(([A-Za-z0-9+/]{20,}={0,2}:[A-Za-z0-9+/]{40,}={0,2})\)`,
+		Literals: []string{"@ByteArray("}, Before: 2, After: 200,
+	},
+	{ // as programs print it
+		Name:     "printed",
+		Source:   "https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html",
+		Pattern:  `(?i)(?:pass(?:word|phrase) (?:is|was|for|of)\b[^\n:=]{0,60}[:=]|(?:unseal|recovery|secret|access) key (?:\d{1,2} )?(?:\d{1,2}|is):)[ \t]*["']?([^\s"'<&` + "`" + `]{6,})`,
+		Literals: []string{"password is", "password was", "password for", "password of", "phrase is", "phrase for", "unseal key", "recovery key", "secret key is", "access key is"},
+		Fold:     true, Before: 8, After: 120, near: nearby, loose: true,
+	},
 	{ // what a section is for is said by its name only
 		Name:   "section",
 		Source: "https://svnbook.red-bean.com/en/1.7/svn.serverconfig.svnserve.html",
@@ -157,7 +182,7 @@ var fileRules = []Rule{
 		Name:     "section",
 		Source:   "https://cloudinit.readthedocs.io/en/latest/reference/modules.html#set-passwords",
 		Pattern:  `chpasswd["']?:[\s\S]{0,80}?list["']?:\s*[|>\[]?[+-]?` + strings.Repeat(`(?:[\s,]*["'-]*\s*["']?[\w.-]{1,32}:([^\s"'<&,:]{6,})["']?)?`, 6),
-		Literals: []string{"chpasswd:", `chpasswd":`}, Before: 4, After: 480, many: true, loose: true,
+		Literals: []string{"chpasswd"}, Before: 4, After: 480, many: true, loose: true,
 	},
 	{
 		Name:     "mail-login",
@@ -176,7 +201,7 @@ var fileRules = []Rule{
 		Source: "https://registry.terraform.io/providers/hashicorp/random/latest/docs/resources/password",
 		Pattern: `(?:random_(?:password|string)|"(?:attributes|bcrypt_hash|override_special|special|min_(?:upper|lower|special|numeric))")[^\[\]]{0,500}?["']?\bresult["']?\s*[=:]\s*` +
 			`"([^"\s]{6,})"`,
-		Literals: []string{"random_password", "random_string", "bcrypt_hash", "override_special", `"attributes`}, Before: 4, After: 600, near: resulting, loose: true,
+		Literals: []string{"random_password", "random_string", "bcrypt_hash", "override_special", "attributes"}, Before: 4, After: 600, near: resulting, loose: true,
 	},
 	{
 		Name:     "pwdump",

@@ -10,7 +10,7 @@ const (
 	tokenKinds = `(?:access|identity|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
-	passwords = `(?:password|passwd|passphrase|passcode|passwort|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|[^\w])pw)`
+	passwords = `(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|senha|contrase(?:ñ|n)a|mot_?de_?passe|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|[^\w])pw)`
 	names     = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
@@ -198,7 +198,7 @@ var genericRules = []Rule{
 	{ // a user and a password that a program is given one after the other
 		Name:    "basic-auth",
 		Source:  "https://requests.readthedocs.io/en/latest/user/authentication/",
-		Pattern: `(?i)(?:` + loginCalls + `\s*[=(:]\s*[(\[]?\s*` + argument + `{1,2}|` + passwordCalls + `\s*\(\s*` + argument + `{0,2})[bru]?` + quotedValue + `\s*[,)\]]`,
+		Pattern: `(?i)(?:` + loginCalls + `\s*[=(:]\s*[(\[]?\s*` + argument + `{1,3}|` + passwordCalls + `\s*\(\s*` + argument + `{0,2})[bru]?` + quotedValue + `\s*[,)\]]`,
 		Literals: []string{"basicauth", "basic_auth", "auth", "credential", "login", "log_in", "logon", "log_on", "signin", "sign_in", "getconnection", "connect",
 			"pdo", "mysqli", "ftp(", "plainauth", "wifi.begin", "jwt."},
 		Fold: true, near: arguments, Before: 12, After: 160, loose: true,
@@ -270,7 +270,7 @@ var genericRules = []Rule{
 		Name:   "password",
 		Source: "https://yaml.org/spec/1.2.2/",
 		Pattern: `(?im)` + lineStart + `(?:(?:export|set|local|const|let|var|declare|-e|--env|environment:) +)?` +
-			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:^|[^a-z])token ?)(?::|=|=>|:=)\s*` +
+			`[\w.:/\[\]"'-]{0,80}?(?:` + names + `["'\]]{0,2}[ \t]*|(?:\b|[^a-z])token ?)(?::|=|=>|:=)\s*` +
 			`(?:![\w!-]+\s+)?(?:(?:[|>][+-]?\d?|<<[~-]?["']?\w+["']?)[ \t]*\r?\n\s*)?([^\s"'\\` + "`" + `]{6,}?)[;,]?(?:$|[\s"'])`,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: unquoted, Before: 96, After: 96, loose: true,
 	},
@@ -289,7 +289,7 @@ var genericRules = []Rule{
 	{
 		Name:   "password",
 		Source: "https://marlam.de/msmtp/msmtp.html#General-commands",
-		Pattern: `(?im)` + lineStart + `(?:[\w./:-]{1,40}[ \t]+){0,3}?(?:[\w./:-]{1,40}[_./-])?(?:password|passwd|passphrase|(?-i:[Pp]ass)|psk|(?:psk|shared-)?secret|pre-shared-key|key-string|plaintext)` +
+		Pattern: `(?im)` + lineStart + `(?:(?:[\w.-]{1,24}[_-]|[a-z]{2,12} [\w.:]{1,40} )?(?-i:[Pp]ass)|(?:["\w./:-]{1,40}[ \t]+){0,3}?(?:[\w./:-]{1,40}[_./-])?[a-z]{0,10}?(?:password|passwd|passphrase|psk|(?:psk|shared-)?secret|pre-shared-key|key-string|plaintext))` +
 			`(?:[ \t]+(?:\d{1,3}|ascii(?: \d)?|hex|text|string|local|ENC|ascii-text|\d string|encrypted|--\w+)){0,2}[ \t]+["']?([^\s"'<&*` + "`" + `-][^\s"'<&` + "`" + `]{5,})["']?` + lineEnd,
 		Literals: []string{"pass", "psk", "secret", "pre-shared-key", "key-string", "plaintext"}, Fold: true, near: spacedValue, Before: 96, After: 96, loose: true,
 	},
@@ -297,10 +297,10 @@ var genericRules = []Rule{
 		Name:   "password",
 		Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
 		Pattern: `(?im)` + lineStart + `(?:(?:config set )?(?:requirepass|masterauth)|bindpw|rootpw|olcRootPW:|default_password|` +
-			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=|rootpw[ \t]+--\w+|(?:[a-z0-9_-]+\.){1,6}[\w-]*` + passwords + `)` +
+			`enable (?:secret|password)(?: \d)?|authtoken|rpcpassword=|option (?:key|sae_password)|r[ow]community6?|community:|createuser \S+ (?:md5|sha)[\d-]*|rootpw[ \t]+--\w+|(?:[a-z0-9_-]+\.){1,6}[\w-]*` + passwords + `)` +
 			`[ \t]+["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
 		Literals: []string{"requirepass", "masterauth", "bindpw", "rootpw", "default_password", "enable secret", "enable password",
-			"authtoken", ".passw", ".secret", ".pwd"},
+			"authtoken", "option key", "option sae", "rocommunity", "rwcommunity", "community:", "createuser ", ".passw", ".secret", ".pwd"},
 		Fold: true, near: spaced, Before: 64, After: 96, loose: true,
 	},
 	{
@@ -333,7 +333,7 @@ var genericRules = []Rule{
 	{
 		Name:     "name-value",
 		Source:   "https://hadoop.apache.org/docs/current/hadoop-project-dist/hadoop-common/core-default.xml",
-		Pattern:  `(?i)(?:>\s*[\w.:-]{0,80}?(?:` + names + `|token)\s*</\w+>|\bname=["'][\w.:-]{0,80}?(?:` + names + `|token)["'][^<>]{0,80}>)\s*<(?:value|string|data)>([^<>\s]{6,})</`,
+		Pattern:  `(?i)(?:>\s*[\w.:-]{0,80}?(?:` + names + `|token)\s*</[\w-]+>|\bname=["'][\w.:-]{0,80}?(?:` + names + `|token)["'][^<>]{0,80}>)\s*<(?:[\w-]+-)?(?:value|string|data)>([^<>\s]{6,})</`,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 96, After: 200, loose: true,
 	},
 	{
@@ -345,7 +345,7 @@ var genericRules = []Rule{
 	{ // the name and the value are members of their own
 		Name:   "name-value",
 		Source: "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/",
-		Pattern: `(?i)["']?(?:name|key|id|field|parameterkey)["']?\s*[:=]\s*["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*,?\s*` +
+		Pattern: `(?i)["']?(?:name|key|id|field|type|parameterkey)["']?\s*[:=]\s*["']?[\w.-]{0,60}?(?:` + names + `|token)["']?\s*,?\s*` +
 			`["']?(?:value|parametervalue|default)["']?\s*[:=]\s*(?:` + quotedValue + `|([^\s"'\\,{}]{6,}))`,
 		Literals: append(slices.Clone(nameLiterals), "token"), Fold: true, near: valued, Before: 80, After: 128, loose: true,
 	},
@@ -353,7 +353,7 @@ var genericRules = []Rule{
 
 // nameLiterals are parts of names, in lower case.
 var nameLiterals = []string{
-	"passw", "passphrase", "passcode", "pass", "pwd", "_pw", ".pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"passw", "passphrase", "passcode", "pass", "kennwort", "wachtwoord", "senha", "contrase", "mot_de_passe", "motdepasse", "pwd", "_pw", ".pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
 	"presharedkey", "api key", "api.key", "access key", "access.key", "auth.key", "private.key", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",

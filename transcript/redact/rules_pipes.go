@@ -59,10 +59,10 @@ var pipeRules = []Rule{
 		`security\s+(?:set-key-partition-list|import|export|set-keychain-password)\s[^\n|;]*\s-[kpP]|security\s+create-keychain\s+-p|`+
 		`vercel\b[^\n|;]*\s-t|influx\s[^\n|;]*\s-t|netlify\s[^\n|;]*\s--auth|snmp\w+\s[^\n|;]*-c|jenkins-cli(?:\.jar)?\s[^\n|;]*-auth\s+[\w.-]+:|`+
 		`smbclient\s+["']?//[^\s"']+["']?\s|vault\s+(?:kv\s+(?:put|patch)|write)\s[^\n|;]*\s\w*(?:key|value|pass|secret|token)\w*=|pdfto\w+\s+-[uo]pw|qpdf\s+--encrypt\s|`+
-		`(?:--?(?i:store|key)pass|-Dsonar\.(?:login|token))|sp_addlinkedsrvlogin[^\n;]*,`,
+		`(?:--?(?i:store|key)pass|-Dsonar\.(?:login|token))|sp_add\w{0,12}login[^\n;]*,`,
 		"doppler ", "infisical ", "supabase ", "convex ", "railway ", "circleci ", "eas secret", "eas env", "chamber write", "openssl passwd", "mkpasswd ", " -hmac ", " -K ",
 		"set-agent-token", "user add ", "impacket-", "plink", "pscp", "psftp", "mqtt ", "signtool", "reg add", "reg.exe", "schtasks",
 		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv", "operator unseal",
-		"pdfto", "qpdf ", "-Dsonar.", "sp_addlinked"),
+		"pdfto", "qpdf ", "-Dsonar.", "sp_addl"),
 	program("https://curl.se/docs/manpage.html#-E", `curl|curlie`, `(?:-E|--cert|--proxy-cert)[= ]?[ \t]*["']?[^\s:"']{1,100}:`, "curl"),
 }

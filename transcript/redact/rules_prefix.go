@@ -116,6 +116,8 @@ var prefixRules = []Rule{
 		Pattern:  `(?i)\b((?:sc|ext|scauth|authress)_[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_-][a-z0-9-]{10,32}\.[a-z0-9+/_=-]{30,120})`,
 		Literals: []string{".acc_", ".acc-"}, Before: 48, After: 180,
 	},
+	token("clickup", "https://developer.clickup.com/docs/authentication", `pk_\d{7,9}_[A-Z0-9]{32}\b`,
+		"pk_1", "pk_2", "pk_3", "pk_4", "pk_5", "pk_6", "pk_7", "pk_8", "pk_9"),
 	token("asaas", "https://docs.asaas.com/docs/autenticacao", `\$aact_(?:prod|hmlg)_[\w:-]{20,}`, "$aact_"),
 	token("workato", "https://docs.workato.com/developer-api.html", `wrka(?:[a-z]{2})?-eyJ[\w-]{8,}\.[\w-]{16,}\.[\w-]{60,}`, "wrka"),
 	token("checkly", "https://www.checklyhq.com/docs/", `cu_[a-f0-9]{32}\b`, hexAfter("cu_")...),
