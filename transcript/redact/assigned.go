@@ -26,7 +26,8 @@ func isUnquoted(b []byte, at int) bool {
 // endOfName returns where a name ends that may have several words: an API key.
 func endOfName(b []byte, at int) int {
 	end := min(len(b), at+longestRest)
-	for at < end && (isTokenByte(b[at]) || b[at] >= utf8.RuneSelf || b[at] == '.' || b[at] == ' ' && hasFold(b[at+1:], "key")) {
+	for at < end && (isTokenByte(b[at]) || b[at] == '.' || b[at] >= utf8.RuneSelf ||
+		b[at] == ' ' && hasFold(b[at+1:], "key")) {
 		at++
 	}
 	return at

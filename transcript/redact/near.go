@@ -129,7 +129,8 @@ func (n near) stands(b []byte, at int) bool {
 		return hasAny(b[at+len("user"):min(len(b), at+72)], ":%&\\")
 	case columns:
 		before := bytes.ToLower(b[max(0, at-200):at])
-		return (bytes.Contains(before, []byte("pass")) || bytes.Contains(before, []byte("pwd")) || hasAny(before, "%&\\")) && quoted.sees(b, at)
+		named := bytes.Contains(before, []byte("pass")) || bytes.Contains(before, []byte("pwd"))
+		return (named || hasAny(before, "%&\\")) && quoted.sees(b, at)
 	case formatted:
 		return formatName().Match(b[max(0, at-16):at]) && quoted.sees(b, at)
 	case section:
