@@ -26,10 +26,10 @@ func (s *search) dotted(hits []hit, text []byte) []hit {
 			break
 		}
 		i += n
-		if at := i - airtableFirst; at >= 0 && s.airtable >= 0 && isAirtable(text[at:]) {
+		if at := i - airtableFirst; at >= 0 && text[at] == 'p' && s.airtable >= 0 && isAirtable(text[at:]) {
 			hits = append(hits, hit{at, s.airtable})
 		}
-		if at := i - len("pat"); s.harness >= 0 && isHarness(text[at:]) {
+		if at := i - len("pat"); text[i-1] == 't' && s.harness >= 0 && isHarness(text[at:]) {
 			hits = append(hits, hit{at, s.harness})
 		}
 		if text[i+discordMiddle] != '.' {

@@ -40,7 +40,7 @@ func (m *Masker) inString(s *scratch, w *walker) {
 // find leaves the literals of a text in s.hits, and reports whether there may be more: behind escapes, or because a
 // rule has none.
 func (m *Masker) find(s *scratch, text []byte) (hidden bool) {
-	s.hits = m.search.find(s.hits[:0], text)
+	s.hits = m.search.find(s.hits[:0], text, &s.block)
 	hidden = len(m.always) > 0 || hidesBytes(text)
 	s.hits = slices.DeleteFunc(s.hits, func(h hit) bool {
 		escape := m.search.literals[h.literal].escape

@@ -1,42 +1,185 @@
 package redact
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// rarest returns where the bytes of a literal start that are the least frequent in text: two runs of three or of four.
-func rarest(text string) int {
-	best, least := 0, 1<<30
-	size := min(len(text), long)
-	for i := 0; i+size <= len(text); i++ {
-		part, score := strings.ToLower(text[i:i+size]), 0
-		for _, c := range []byte(part) {
-			score += frequency(c)
-		}
-		for n := range size - 2 {
-			score += penalties()[part[n:n+3]]
-		}
-		if score < least {
-			best, least = i, score
-		}
-	}
-	return best
+// planner chooses the frames by which a search finds literals: those that texts have the least often, beside those of
+// other literals.
+type planner struct {
+	search         *search
+	entries        [slots][]entry
+	before, behind [slots]float64 // how many of the bytes in texts a slot takes
 }
 
-// penalties are those of runs of three characters in frequent and everywhere. It is a map because every program that
-// masks waits for it when it starts.
-var penalties = sync.OnceValue(func() map[string]int {
-	of := map[string]int{}
-	for at := range len(frequent) - 2 {
-		of[frequent[at:at+3]] = 100
+// frame is what a literal shows in one of its frames.
+type frame struct {
+	entry
+	before, behind         uint64
+	someBefore, someBehind float64 // how many of the bytes in texts these are
+	middles                []uint16
+}
+
+// plan enters two frames of a literal, one for each parity. Those of a short literal reach beyond it.
+func (p *planner) plan(n int) {
+	l := &p.search.literals[n]
+	from, to := 0, len(l.text)-4
+	if to <= 0 {
+		from, to = -1, len(l.text)-3
 	}
-	for at := range len(everywhere) - 2 {
-		if run := everywhere[at : at+3]; of[run] <= 100 {
-			of[run] += 400
+	if len(l.text) < shortest {
+		to = 0
+	}
+	for parity := range 2 {
+		var best frame
+		least := math.Inf(1)
+		for at := from; at <= to; at++ {
+			if at&1 != parity {
+				continue
+			}
+			f := l.frame(at)
+			if cost := p.cost(&f) + rate(l.text[max(0, at):min(len(l.text), at+4)]); cost < least {
+				best, least = f, cost
+			}
+		}
+		best.literal = uint16(n)
+		p.enter(&best)
+	}
+}
+
+// frame returns the frame at an offset in a literal.
+func (l *literal) frame(at int) (f frame) {
+	f.at = int8(at)
+	var cases [4][]byte
+	for i := range cases {
+		if at+i < 0 || at+i >= len(l.text) {
+			continue
+		}
+		c := l.text[at+i]
+		cases[i] = []byte{c}
+		if l.fold && c >= 'a' && c <= 'z' {
+			cases[i] = []byte{c, c &^ 0x20}
+			f.fold |= 0x20 << (8 * i)
+		}
+		f.want |= uint32(c) << (8 * i)
+		f.mask |= 0xff << (8 * i)
+	}
+	f.before, f.someBefore = bitsOf(cases[0])
+	f.behind, f.someBehind = bitsOf(cases[3])
+	for c := range 256 {
+		if cases[2] == nil {
+			f.middles = append(f.middles, uint16(cases[1][0])|uint16(c)<<8)
 		}
 	}
-	return of
+	for _, a := range cases[1] {
+		for _, b := range cases[2] {
+			f.middles = append(f.middles, uint16(a)|uint16(b)<<8)
+		}
+	}
+	return f
+}
+
+// bitsOf returns a set of bytes, all if there are none, and how many of the bytes in texts they are.
+func bitsOf(bytes []byte) (set uint64, some float64) {
+	if len(bytes) == 0 {
+		return math.MaxUint64, 1
+	}
+	for _, c := range bytes {
+		set |= 1 << (c % 64)
+		some += share(c)
+	}
+	return set, some
+}
+
+// cost estimates how many frames of a text fit a slot only because of a further frame.
+func (p *planner) cost(f *frame) float64 {
+	n := slotOf(f.middles[0])
+	s, before, behind := &p.search.slots[n], p.before[n], p.behind[n]
+	if f.before&^s.before != 0 {
+		before = min(1, before+f.someBefore)
+	}
+	if f.behind&^s.behind != 0 {
+		behind = min(1, behind+f.someBehind)
+	}
+	const each = 0.001 // a frame costs also where others fit
+	return pairs()[f.middles[0]] * (before*behind - p.before[n]*p.behind[n] + each)
+}
+
+// enter adds a frame to its slots.
+func (p *planner) enter(f *frame) {
+	for _, middle := range f.middles {
+		n := slotOf(middle)
+		s := &p.search.slots[n]
+		if f.before&^s.before != 0 {
+			p.before[n] = min(1, p.before[n]+f.someBefore)
+		}
+		if f.behind&^s.behind != 0 {
+			p.behind[n] = min(1, p.behind[n]+f.someBehind)
+		}
+		s.before, s.behind = s.before|f.before, s.behind|f.behind
+		if !slices.Contains(p.entries[n], f.entry) {
+			p.entries[n] = append(p.entries[n], f.entry)
+		}
+		frame := f.want&0xff0000ff | uint32(middle)<<8 | folded
+		switch h := ofFour(frame); {
+		case f.mask&0xff == 0 && f.mask>>24 == 0:
+			for c := range uint32(256) {
+				p.exact(ofLast(frame&0xffffff | c<<24 | folded))
+			}
+		case f.mask&0xff == 0:
+			p.exact(ofLast(frame))
+		case f.mask>>24 == 0:
+			p.exact(ofFirst(frame))
+		default:
+			p.exact(h)
+		}
+	}
+}
+
+func (p *planner) exact(h uint32) { p.search.exact[h/64] |= 1 << (h % 64) }
+
+// rate estimates how often texts have a part of a literal.
+func rate(part string) float64 {
+	least := math.Inf(1)
+	for n := range len(part) - 2 {
+		least = min(least, max(0.00004, triples()[strings.ToLower(part[n:n+3])]))
+	}
+	switch {
+	case len(part) < 3:
+		return 0
+	case len(part) > 3:
+		return least / 2
+	}
+	return least
+}
+
+// triples estimates how often texts have three bytes in a row, of any case, if that is often.
+var triples = sync.OnceValue(func() map[string]float64 {
+	all := map[string]float64{}
+	for text := range strings.FieldsSeq(frequent) {
+		all[text] = 0.0006
+	}
+	for text := range strings.FieldsSeq(everywhere) {
+		all[text] = 0.002
+	}
+	return all
+})
+
+// pairs estimates how often texts have two bytes in a row.
+var pairs = sync.OnceValue(func() *[1 << 16]float64 {
+	all := new([1 << 16]float64)
+	for pair := range all {
+		all[pair] = share(byte(pair)) * share(byte(pair>>8))
+	}
+	for text, rate := range triples() {
+		for n := range 2 {
+			all[uint16(text[n])|uint16(text[n+1])<<8] += 0.6 * rate
+		}
+	}
+	return all
 })
 
 // frequent are sequences of three characters that are common in transcripts: in English, in code, and in names.
@@ -67,13 +210,20 @@ const everywhere = "" +
 	"ssi sta sto str t_t tat ted ten ter tes the tif tim tin tio tir tok too tor tra tre tri tur typ uid urn use " +
 	"ut_ uui ver wor ype "
 
-// frequency is roughly how often a byte occurs in transcripts.
-func frequency(c byte) int {
-	if n := strings.IndexByte("zqjxkvbpgfywmucldrhsnioate", c); n >= 0 {
-		return 4 + n
+// share is roughly how many of the bytes in texts are a given one.
+func share(c byte) float64 {
+	switch {
+	case c >= 'A' && c <= 'Z':
+		return share(c|0x20) / 12
+	case c >= 'a' && c <= 'z':
+		return float64(letters[c-'a']) / 1000
+	case strings.IndexByte(" \"\\,:./-_", c) >= 0:
+		return 0.025
+	case c >= '0' && c <= '9':
+		return 0.008
 	}
-	if strings.IndexByte(" \"\\,:./-_", c) >= 0 {
-		return 12
-	}
-	return 3
+	return 0.002
 }
+
+// letters are the shares of a to z, of a thousand.
+var letters = [26]uint8{52, 10, 25, 28, 85, 14, 13, 20, 52, 2, 6, 30, 19, 52, 48, 18, 1, 45, 46, 67, 22, 7, 10, 3, 11, 1}

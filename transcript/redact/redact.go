@@ -229,6 +229,7 @@ type scratch struct {
 	path    string
 	order   order  // of the text, if it is known to be UTF-16
 	view    []byte // of UTF-16
+	block   block
 	hits    []hit
 	lineHit []hit // in a whole text
 	hidden  bool  // there may be more of them, behind escapes

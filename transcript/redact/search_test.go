@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"github.com/ccship/ccship/e2e/kit"
 	"math/rand/v2"
@@ -15,8 +16,11 @@ func TestSearchFindsAll(t *testing.T) {
 	s := m.search
 	rng := rand.New(rand.NewPCG(1, 2))
 	hiding := []string{`\/`, `\u0041`, `\u007F`, `\u001b`, `\u200B`, `\u2063`, `\ufeff`, "\u200b", "\u2014", "\u2063", "\ufeff", "\u00ad"}
-	for range 4_000 {
+	for n := range 4_000 {
 		var text []byte
+		if n%40 == 0 { // the literals are near the end of a block
+			text = bytes.Repeat([]byte("~"), blockSize-40+rng.IntN(48))
+		}
 		for range rng.IntN(6) {
 			l := s.literals[rng.IntN(len(s.literals))].text
 			from := rng.IntN(len(l))
@@ -39,13 +43,7 @@ func TestSearchFindsAll(t *testing.T) {
 				}
 			}
 		}
-		// No token goes on with such a byte: whether it is found does not matter.
-		noToken := func(h hit) bool {
-			l := s.literals[h.literal]
-			return len(l.text) == shortest && h.at+shortest < len(text) && !l.mayFollow(text[h.at+shortest])
-		}
-		got := slices.DeleteFunc(s.find(nil, text), noToken)
-		want = slices.DeleteFunc(want, noToken)
+		got := s.find(nil, text, new(block))
 		byPlace := func(a, b hit) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.literal, b.literal)) }
 		slices.SortFunc(got, byPlace)
 		slices.SortFunc(want, byPlace)
