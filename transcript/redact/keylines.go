@@ -35,6 +35,9 @@ func isKeyEdge(text []byte) bool {
 	return bytes.Contains(text, keyEdges[0]) || bytes.Contains(text, keyEdges[1])
 }
 
+// isKeyEdge reports whether a hit is part of such a line. The rules for keys keep all of these hits.
+func (m *Masker) isKeyEdge(h hit) bool { return isKeyEdge([]byte(m.search.literals[h.literal].text)) }
+
 // add appends to ranges what the walker's string shows to be lines of a key.
 func (k *keyLines) add(ranges []Range, w *walker) []Range {
 	if w.name != "" || w.opened != k.array {

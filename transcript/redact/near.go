@@ -58,12 +58,14 @@ const (
 	mailHost  // the name of a host goes on, and a user's with a password follows
 	resulting // the member named result follows
 	keyMember // the name ends, and a colon follows, and the member named key
+
+	_ = uint(63 - keyMember) // ahead has a bit for each
 )
 
 // likely reports whether a hit can belong to a match, by what is next to it. It must hold for escaped text as well.
 func (r *rule) likely(b []byte, at int, a *ahead) bool {
 	return (!r.Token || startsWord(b, at) && isLong(b[at:]) && !inBase64(b, at)) &&
-		(r.near == anything || r.near.holds(b, at, a))
+		(r.near == anything || a.holds(r.near, b, at))
 }
 
 // holds checks what is next to a position in a text.

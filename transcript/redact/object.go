@@ -19,7 +19,7 @@ func (m *Masker) inObject(s *scratch, line []byte) {
 	w, keys := walker{line: line, names: s.names[:0]}, keyLines{}
 	defer func() { s.names = w.names[:0] }()
 	slices.SortFunc(s.lineHit, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
-	hits, hasKey := s.lineHit, isKeyEdge(line)
+	hits, hasKey := s.lineHit, slices.ContainsFunc(s.lineHit, m.isKeyEdge)
 	for w.next() {
 		for len(hits) > 0 && hits[0].at < w.from {
 			hits = hits[1:]

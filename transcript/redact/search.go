@@ -199,19 +199,23 @@ func (s *search) inGroups(text *[blockSize]byte, groups int, found *[256]uint16)
 
 // inFrames leaves the positions of frames that fit their slots and have the hash of one in a literal.
 func (s *search) inFrames(text *[blockSize]byte, places []uint16, found *[1024]uint16) (n int) {
+	fit := 0
 	for _, at := range places {
 		w := binary.LittleEndian.Uint64(text[at:])
 		for range 3 {
 			a := &s.slots[slotOf(uint16(w>>8))]
-			x := a.before >> (w & 63) & (a.behind >> (w >> 24 & 63))
-			frame := uint32(w) | folded
-			h, i, j := ofFour(frame), ofFirst(frame), ofLast(frame)
-			x &= s.exact[h/64]>>(h%64) | s.exact[i/64]>>(i%64) | s.exact[j/64]>>(j%64)
-			found[n&1023] = at
-			n += int(x & 1)
+			found[fit&1023] = at
+			fit += int(a.before >> (w & 63) & (a.behind >> (w >> 24 & 63)) & 1)
 			w >>= 16
 			at += 2
 		}
+	}
+	for _, at := range found[:fit] {
+		frame := binary.LittleEndian.Uint32(text[at:]) | folded
+		h, i, j := ofFour(frame), ofFirst(frame), ofLast(frame)
+		x := s.exact[h/64]>>(h%64) | s.exact[i/64]>>(i%64) | s.exact[j/64]>>(j%64)
+		found[n&1023] = at
+		n += int(x & 1)
 	}
 	return n
 }

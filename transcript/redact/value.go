@@ -92,6 +92,23 @@ type ahead struct {
 	code      bool // it is code, unless it ends before a space
 	plural    bool // the name is that of a number of tokens
 	unsure    bool // more than one layer of escapes hides it
+
+	place       int    // what was asked about it
+	asked, held uint64 // by near
+}
+
+// holds is near.holds, which it asks once for the rules that look at one position.
+func (a *ahead) holds(n near, b []byte, at int) bool {
+	if a.place != at {
+		a.place, a.asked, a.held = at, 0, 0
+	}
+	if bit := uint64(1) << n; a.asked&bit == 0 {
+		a.asked |= bit
+		if n.holds(b, at, a) {
+			a.held |= bit
+		}
+	}
+	return a.held>>n&1 != 0
 }
 
 // look parses what follows a name in a text, given by a position in it.
@@ -99,7 +116,7 @@ func (a *ahead) look(b []byte, at int) *ahead {
 	if a.known && a.at == at {
 		return a
 	}
-	*a = ahead{known: true, at: at}
+	*a = ahead{known: true, at: at, place: a.place, asked: a.asked, held: a.held}
 	end := at
 	for end < min(len(b), at+longestRest) && isTokenByte(b[end]) {
 		end++
