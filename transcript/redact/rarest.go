@@ -18,9 +18,8 @@ type planner struct {
 // frame is what a literal shows in one of its frames.
 type frame struct {
 	entry
-	before, behind         uint64
+	before, behind         uint64  // which bytes fit
 	someBefore, someBehind float64 // how many of the bytes in texts these are
-	middles                []uint16
 }
 
 // plan enters two frames of a literal, one for each parity. Those of a short literal reach beyond it.
@@ -53,50 +52,56 @@ func (p *planner) plan(n int) {
 // frame returns the frame at an offset in a literal.
 func (l *literal) frame(at int) (f frame) {
 	f.at = int8(at)
-	var cases [4][]byte
-	for i := range cases {
+	for i := range 4 {
 		if at+i < 0 || at+i >= len(l.text) {
 			continue
 		}
 		c := l.text[at+i]
-		cases[i] = []byte{c}
 		if l.fold && c >= 'a' && c <= 'z' {
-			cases[i] = []byte{c, c &^ 0x20}
 			f.fold |= 0x20 << (8 * i)
 		}
 		f.want |= uint32(c) << (8 * i)
 		f.mask |= 0xff << (8 * i)
 	}
-	f.before, f.someBefore = bitsOf(cases[0])
-	f.behind, f.someBehind = bitsOf(cases[3])
-	for c := range 256 {
-		if cases[2] == nil {
-			f.middles = append(f.middles, uint16(cases[1][0])|uint16(c)<<8)
-		}
-	}
-	for _, a := range cases[1] {
-		for _, b := range cases[2] {
-			f.middles = append(f.middles, uint16(a)|uint16(b)<<8)
-		}
-	}
+	f.before, f.someBefore = f.fitting(0)
+	f.behind, f.someBehind = f.fitting(24)
 	return f
 }
 
-// bitsOf returns a set of bytes, all if there are none, and how many of the bytes in texts they are.
-func bitsOf(bytes []byte) (set uint64, some float64) {
-	if len(bytes) == 0 {
+// fitting returns the bytes that fit a frame at a position in it, in bits, and how many of the bytes in texts they are.
+func (e *entry) fitting(bit int) (set uint64, some float64) {
+	if e.mask>>bit&0xff == 0 {
 		return math.MaxUint64, 1
 	}
-	for _, c := range bytes {
-		set |= 1 << (c % 64)
-		some += share(c)
+	c := byte(e.want >> bit)
+	set, some = 1<<(c%64), share(c)
+	if e.fold>>bit&0xff != 0 {
+		c ^= 0x20
+		set, some = set|1<<(c%64), some+share(c)
 	}
 	return set, some
 }
 
+// middles calls enter with the pairs of bytes that may be in the middle of a frame.
+func (e *entry) middles(enter func(middle uint16)) {
+	want, mask, fold := uint16(e.want>>8), uint16(e.mask>>8), uint16(e.fold>>8)
+	for extra := ^mask; ; extra = (extra - 1) & ^mask {
+		for cases := fold; ; cases = (cases - 1) & fold {
+			enter(want&^fold | cases | extra)
+			if cases == 0 {
+				break
+			}
+		}
+		if extra == 0 {
+			return
+		}
+	}
+}
+
 // cost estimates how many frames of a text fit a slot only because of a further frame.
 func (p *planner) cost(f *frame) float64 {
-	n := slotOf(f.middles[0])
+	middle := uint16(f.want >> 8)
+	n := slotOf(middle)
 	s, before, behind := &p.search.slots[n], p.before[n], p.behind[n]
 	if f.before&^s.before != 0 {
 		before = min(1, before+f.someBefore)
@@ -105,12 +110,12 @@ func (p *planner) cost(f *frame) float64 {
 		behind = min(1, behind+f.someBehind)
 	}
 	const each = 0.001 // a frame costs also where others fit
-	return pairs()[f.middles[0]] * (before*behind - p.before[n]*p.behind[n] + each)
+	return pairs()[middle] * (before*behind - p.before[n]*p.behind[n] + each)
 }
 
-// enter adds a frame to its slots.
+// enter adds a frame to its slots, and its hashes.
 func (p *planner) enter(f *frame) {
-	for _, middle := range f.middles {
+	f.middles(func(middle uint16) {
 		n := slotOf(middle)
 		s := &p.search.slots[n]
 		if f.before&^s.before != 0 {
@@ -124,19 +129,19 @@ func (p *planner) enter(f *frame) {
 			p.entries[n] = append(p.entries[n], f.entry)
 		}
 		frame := f.want&0xff0000ff | uint32(middle)<<8 | folded
-		switch h := ofFour(frame); {
-		case f.mask&0xff == 0 && f.mask>>24 == 0:
+		switch {
+		case f.mask == 0xffff00: // any byte behind, as for one that is in the literal
 			for c := range uint32(256) {
-				p.exact(ofLast(frame&0xffffff | c<<24 | folded))
+				p.exact(ofLast(frame | c<<24))
 			}
 		case f.mask&0xff == 0:
 			p.exact(ofLast(frame))
 		case f.mask>>24 == 0:
 			p.exact(ofFirst(frame))
 		default:
-			p.exact(h)
+			p.exact(ofFour(frame))
 		}
-	}
+	})
 }
 
 func (p *planner) exact(h uint32) { p.search.exact[h/64] |= 1 << (h % 64) }
