@@ -20,6 +20,19 @@ func (m *Masker) inText(s *scratch, text []byte) {
 // inString searches a JSON string, given by its position without its quotes. The name of its member is part of what the
 // rules see.
 func (m *Masker) inString(s *scratch, w *walker) {
+	hash := uint64(0)
+	if s.known == nil && s.path == "" { // else more may be found, or less
+		hash = s.clean.hash(w)
+	}
+	if s.clean.has(hash) {
+		return
+	}
+	found := len(s.ranges)
+	defer func() {
+		if hash != 0 && len(s.ranges) == found {
+			s.clean.add(hash)
+		}
+	}()
 	inParts(s, w.line, window{w.start, w.end}, func(part window) {
 		prefix := ""
 		if w.name != "" && part.from == w.start {

@@ -240,6 +240,7 @@ type scratch struct {
 	done    []int      // by rule: where the last match ended
 	touched []int      // the rules that have windows
 	ranges  []Range
+	clean   clean
 	known   *known   // what was found already; nil: nothing, or nothing is looked for again
 	partial bool     // the text is a part of a longer one: what was found in it may not be in the next part
 	work    int      // how many bytes expressions have looked at
