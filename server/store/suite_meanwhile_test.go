@@ -99,7 +99,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// retireMeanwhile: between reading lines and removing them one is masked, or replaced, or the session goes on. What was
+// retireMeanwhile: between choosing lines and removing them one is masked, or replaced, or the session goes on. What was
 // not read is not removed, and no hash of other bytes is kept.
 func (s suite) retireMeanwhile(t *testing.T) {
 	if s.with == nil {

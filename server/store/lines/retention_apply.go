@@ -189,24 +189,8 @@ func (a *applying) apply(ctx context.Context) error {
 	return nil
 }
 
-// stamp is what must not change while a stream is worked on.
-type stamp struct{ version, masked, last int64 }
-
-func stampOf(ctx context.Context, d sqlstore.Dialect, s *stream) (x stamp, err error) {
-	found := false
-	err = d.Query(ctx, `SELECT version, masked, last_received FROM streams WHERE owner = ? AND id = ?`,
-		[]any{s.owner, s.id}, func(row sqlstore.Scanner) error {
-			found = true
-			return row.Scan(&x.version, &x.masked, &x.last)
-		})
-	if err == nil && !found {
-		err = errSessionChanged
-	}
-	return x, err
-}
-
-// write runs fn in a transaction in which the stream is as it was, and still no reason to keep the session.
-func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sqlstore.Dialect) error) error {
+// write runs fn in a transaction in which the stream has not gone on, and there is still no reason to keep the session.
+func (a *applying) write(ctx context.Context, s *stream, fn func(sqlstore.Dialect) error) error {
 	if err := a.lines.step("retire"); err != nil {
 		return err
 	}
@@ -220,11 +204,12 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 		if err := sqlstore.LockRetention(ctx, d); err != nil {
 			return err
 		}
-		now, err := stampOf(ctx, sqlstore.Locked{Dialect: d}, s)
+		last, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d},
+			`SELECT last_received FROM streams WHERE owner = ? AND id = ?`, s.owner, s.id)
 		if err != nil {
 			return err
 		}
-		if was != nil && now != *was || now.last != s.last {
+		if last != s.last {
 			return errSessionChanged
 		}
 		g, err := guardOf(ctx, d, s.owner, a.unit.ids(), a.how.Now)
@@ -247,7 +232,7 @@ func (a *applying) write(ctx context.Context, s *stream, was *stamp, fn func(sql
 
 // markDropped notes that a session is dropped, and removes what quotes its lines.
 func (a *applying) markDropped(ctx context.Context, s *stream) error {
-	return a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
+	return a.write(ctx, s, func(d sqlstore.Dialect) error {
 		_, err := d.Exec(ctx, `UPDATE streams SET retired = ?, retired_by = ? WHERE owner = ? AND id = ?`,
 			sqlstore.Micros(a.how.Now), a.rule.Says(), s.owner, s.id)
 		if err != nil {
@@ -276,22 +261,14 @@ func (a *applying) dropFromIndex(ctx context.Context, d sqlstore.Dialect, s *str
 	return sqlstore.Wrap(err, "remove what is derived")
 }
 
-// takeStream removes what a rule takes of a stream, epoch after epoch.
+// takeStream removes what a rule takes of a stream.
 func (a *applying) takeStream(ctx context.Context, w work) error {
-	byEpoch := map[string][]piece{}
-	var names []string
 	for _, p := range w.pieces {
-		if byEpoch[p.name] == nil {
-			names = append(names, p.name)
-		}
-		byEpoch[p.name] = append(byEpoch[p.name], p)
-	}
-	for _, name := range names {
-		if err := a.takeEpoch(ctx, w.stream, name, byEpoch[name]); err != nil {
+		if err := a.takePiece(ctx, w.stream, p); err != nil {
 			return err
 		}
 	}
-	if a.rule.What == server.RetireGenerations && len(names) > 0 {
+	if a.rule.What == server.RetireGenerations && len(w.pieces) > 0 {
 		err := a.db.Change(ctx, `UPDATE streams SET leased = 0 WHERE owner = ? AND id = ?`, w.stream.owner, w.stream.id)
 		if err != nil {
 			return fmt.Errorf("have it derived again: %w", err)
@@ -301,7 +278,7 @@ func (a *applying) takeStream(ctx context.Context, w work) error {
 		return nil
 	}
 	var gone server.RetentionCount
-	err := a.write(ctx, w.stream, nil, func(d sqlstore.Dialect) (err error) {
+	err := a.write(ctx, w.stream, func(d sqlstore.Dialect) (err error) {
 		if gone, err = a.countReplaced(ctx, d, &w); err != nil {
 			return err
 		}

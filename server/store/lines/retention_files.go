@@ -37,7 +37,7 @@ WHERE x.owner = ? AND ` + own + ` AND b.stored > 0 AND `
 func (a *applying) dropFile(ctx context.Context, f file) error {
 	s := a.unit.streams[0]
 	gone := false
-	err := a.write(ctx, s, nil, func(d sqlstore.Dialect) error {
+	err := a.write(ctx, s, func(d sqlstore.Dialect) error {
 		gone = false
 		there, err := sqlstore.Number(ctx, sqlstore.Locked{Dialect: d}, `SELECT 1 FROM blobs WHERE owner = ? AND id = ?`,
 			s.owner, f.id)

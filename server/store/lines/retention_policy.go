@@ -11,23 +11,17 @@ import (
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// catalog opens snapshots, as server.Catalog does.
-type catalog interface {
-	Open(ctx context.Context, ref server.Ref) (server.Snapshot, error)
-}
-
 // Policy implements server.Retention but for Vacuum. It is set once, when a store opens.
 type Policy struct {
-	reader  sqlstore.Dialect
-	db      sqlstore.Writer
-	catalog catalog
-	lines   *Lines
-	cooler  *Tier
+	reader sqlstore.Dialect
+	db     sqlstore.Writer
+	lines  *Lines
+	cooler *Tier
 }
 
 // NewPolicy returns the policy of a store.
-func NewPolicy(db sqlstore.DB, of catalog, lines *Lines, cooler *Tier) Policy {
-	return Policy{reader: db, db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient}, catalog: of,
+func NewPolicy(db sqlstore.DB, lines *Lines, cooler *Tier) Policy {
+	return Policy{reader: db, db: sqlstore.Writer{DB: db, How: sqlstore.Erase | sqlstore.Patient},
 		lines: lines, cooler: cooler}
 }
 

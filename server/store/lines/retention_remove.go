@@ -2,34 +2,120 @@ package lines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
-// RemoveRun removes the lines of a run and keeps what is known of them, in a transaction that keeps others from writing
-// the stream. The caller has read them in one that wrote nothing since. Blocks that have other lines too are made anew.
-func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+const (
+	// runLines and runBytes bound what one transaction removes.
+	runLines = 2000
+	runBytes = 4 << 20
+)
+
+// takePiece removes the lines of a piece, some in each transaction.
+func (a *applying) takePiece(ctx context.Context, s *stream, p piece) error {
+	at := Place{Owner: s.owner, Stream: s.id, Epoch: p.epoch, Generation: p.span.Generation}
+	for span := p.span; span.From < span.To; {
+		var n server.RetentionCount
+		next := span.To
+		err := a.write(ctx, s, func(d sqlstore.Dialect) (err error) {
+			n = server.RetentionCount{}
+			if n.Lines, n.Bytes, next, err = a.lines.removeSome(ctx, d, at, span, a.how.Now); err != nil || n.Lines == 0 {
+				return err
+			}
+			if !a.seen[at] {
+				n.Generations = 1
+			}
+			_, err = d.Exec(ctx, `UPDATE streams SET cooled = -1 WHERE owner = ? AND id = ?`, s.owner, s.id)
+			if err != nil {
+				return fmt.Errorf("note what is to be moved: %w", err)
+			}
+			if err := a.dropFromIndex(ctx, d, s); err != nil {
+				return err
+			}
+			return a.log(ctx, d, s, n)
+		})
+		if err != nil {
+			return err
+		}
+		a.seen[at] = a.seen[at] || n.Lines > 0
+		a.done.Add(n)
+		span.From = next
+	}
+	return nil
+}
+
+// removeSome removes the first lines of a span as one run, of which it keeps what is known, in a transaction that keeps
+// others from writing the stream. Notes of oversize lines, and what is damaged, stay. next is where it ended.
+func (x *Lines) removeSome(ctx context.Context, d sqlstore.Dialect, at Place, s server.Span,
+	when time.Time) (lines, bytes, next int64, err error) {
+	to := s.To // a run does not reach over lines that were retired before
+	err = ReadRetired(ctx, d, RetiredQuery{at, s.From, s.To, false}, func(r *server.RetiredRun) error {
+		if r.First > s.From {
+			to = min(to, r.First)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	run := &server.RetiredRun{At: when}
+	next = to
+	r := reading{x: x, d: d, at: at, yield: func(l Line) error {
+		kind := server.Kind(l.Kind)
+		if kind != server.Oversize {
+			run.Lines = append(run.Lines, server.RetiredLine{Index: l.Index, Size: int64(len(l.Raw)), Kind: kind,
+				SHA256: RetiredHash(l.Raw)})
+			bytes += int64(len(l.Raw)) + 1
+		}
+		if n := len(run.Lines); n == runLines || bytes >= runBytes || kind == server.Oversize && n > 0 {
+			next = l.Index + 1
+			return errEnough
+		}
+		return nil
+	}}
+	err = r.all(ctx, s.From, to)
+	if damaged, ok := errors.AsType[*server.DamagedError](err); ok {
+		next = damaged.Span.To
+	} else if err != nil && !errors.Is(err, errEnough) {
+		return 0, 0, 0, err
+	}
+	return int64(len(run.Lines)), bytes, next, x.removeRun(ctx, d, at, run, bytes)
+}
+
+// removeRun removes the lines of a run, which were read in the same transaction, and keeps what is known of them.
+// Blocks that have other lines too are made anew, each as the ones before left it.
+func (x *Lines) removeRun(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun, bytes int64) error {
 	if len(r.Lines) == 0 {
 		return nil
 	}
-	gone, bytes := make(map[int64]bool, len(r.Lines)), int64(0)
+	gone := make(map[int64]bool, len(r.Lines))
 	for _, l := range r.Lines {
-		gone[l.Index], bytes = true, bytes+l.Size+1
+		gone[l.Index] = true
 	}
-	packed, err := x.unpackWithout(ctx, d, at, r, gone)
-	if err != nil {
-		return err
+	first, last := r.Lines[0].Index, r.Lines[len(r.Lines)-1].Index
+	for from := first; from <= last; {
+		page, err := x.blocks(ctx, d, at, [2]int64{from, last + 1}, 1)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		if err := x.without(ctx, d, at, &page[0], gone); err != nil {
+			return err
+		}
+		from = page[0].Last + 1
 	}
-	hot, err := d.Exec(ctx, `DELETE FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, at.args(r.First, r.Last)...)
+	_, err := d.Exec(ctx, `DELETE FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, at.args(first, last)...)
 	if err != nil {
 		return fmt.Errorf("remove retired lines: %w", err)
-	}
-	if packed+hot < int64(len(r.Lines)) {
-		return errSessionChanged // they were retired meanwhile
 	}
 	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes - ?`+ofPlace, append([]any{bytes}, at.args()...)...)
 	if err != nil {
@@ -38,50 +124,26 @@ func (x *Lines) RemoveRun(ctx context.Context, d sqlstore.Dialect, at Place, r *
 	return InsertRetired(ctx, d, at, r)
 }
 
-// unpackWithout takes lines out of the blocks of a run, and returns how many. Each block is read as the ones before
-// left it.
-func (x *Lines) unpackWithout(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun,
-	gone map[int64]bool) (n int64, err error) {
-	for from := r.First; from <= r.Last; {
-		page, err := x.blocks(ctx, d, at, [2]int64{from, r.Last + 1}, 1)
-		if err != nil || len(page) == 0 {
-			return n, err
-		}
-		some, err := x.without(ctx, d, at, &page[0], gone)
-		if err != nil {
-			return n, err
-		}
-		n, from = n+some, page[0].Last+1
-	}
-	return n, nil
-}
-
-// without makes a block anew without some lines, and returns how many those are. A block of which nothing remains goes,
-// unread.
-func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *storedBlock,
-	gone map[int64]bool) (n int64, err error) {
+// without makes a block anew without some lines. One of which nothing remains goes, unread.
+func (x *Lines) without(ctx context.Context, d sqlstore.Dialect, at Place, b *storedBlock, gone map[int64]bool) error {
 	entries, err := b.Index()
 	if err != nil {
-		return 0, nil //nolint:nilerr // what is damaged was not read, and stays
+		return nil //nolint:nilerr // what is damaged was not read, and stays
 	}
-	for _, e := range entries {
-		if gone[e.Index] {
-			n++
-		}
-	}
-	if n == 0 {
-		return 0, nil
+	goes := func(e entry) bool { return gone[e.Index] }
+	if !slices.ContainsFunc(entries, goes) {
+		return nil
 	}
 	var rest []Line
-	if n < int64(len(entries)) {
+	if slices.ContainsFunc(entries, func(e entry) bool { return !goes(e) }) {
 		all, err := x.linesOf(ctx, b)
 		if err != nil || all == nil { // damaged: its lines that go were sent again, and are hot
-			return 0, err
+			return err
 		}
 		rest = slices.DeleteFunc(all, func(l Line) bool { return gone[l.Index] })
 	}
 	if err := x.remove(ctx, d, at, b); err != nil || len(rest) == 0 {
-		return n, err
+		return err
 	}
-	return n, x.pack(ctx, d, at, rest)
+	return x.pack(ctx, d, at, rest)
 }

@@ -90,7 +90,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.People = sqlstore.NewPeople(db)
 	s.find(db)
 	s.Keeper = sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
+	s.Policy = lines.NewPolicy(db, s.lines, s.Tier)
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
 }

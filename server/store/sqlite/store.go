@@ -134,7 +134,7 @@ func (s *Store) build(ctx context.Context, how sqlstore.Opening) (err error) {
 	s.Finder, s.Sums = sqlstore.NewFinder(db, selectSession), sqlstore.NewSums(db)
 	s.Index = search.New(db, s.lines, &s.Finder)
 	s.Keeper = sqlstore.NewKeeper(db)
-	s.Policy = lines.NewPolicy(db, s, s.lines, s.Tier)
+	s.Policy = lines.NewPolicy(db, s.lines, s.Tier)
 	s.writer = writer{s.conn, &s.Masks, s.lines}
 	s.Artifacts, err = sqlstore.NewArtifacts(ctx, db, s.Tier)
 	return err
