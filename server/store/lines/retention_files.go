@@ -84,8 +84,7 @@ func (a *applying) cool(ctx context.Context) error {
 	if a.rule.What == server.RetireGenerations {
 		for _, w := range a.work {
 			for _, p := range w.pieces {
-				only = append(only, Place{Owner: a.unit.owner, Stream: w.stream.id, Epoch: p.epoch,
-					Generation: p.span.Generation})
+				only = append(only, p.at(w.stream))
 			}
 		}
 	}

@@ -34,13 +34,15 @@ type file struct{ id, size int64 }
 // pass is one application of the rules to what one owner has.
 type pass struct {
 	*Policy
-	how    server.RetireOptions
-	owner  int64
-	units  []*unit
-	guard  *guard
-	taken  map[*unit]bool
-	gone   map[int64]bool // streams that were dropped before
-	report *server.RetentionReport
+	how   server.RetireOptions
+	owner int64
+	units []*unit
+	guard *guard
+	taken map[*unit]bool
+	gone  map[int64]bool // streams that were dropped before
+	// several are streams with more than one generation, or with bytes that others replaced. For rules of generations.
+	several map[int64]bool
+	report  *server.RetentionReport
 }
 
 // choose finds what a rule takes.
@@ -98,7 +100,7 @@ func (x *pass) chooseSessions(ctx context.Context, r *server.RetentionRule) ([]*
 	}
 	var out []*target
 	for _, u := range chosen {
-		t, err := x.planSession(ctx, r, u)
+		t, err := x.plan(ctx, r, u)
 		if err != nil {
 			return nil, err
 		}
@@ -109,34 +111,76 @@ func (x *pass) chooseSessions(ctx context.Context, r *server.RetentionRule) ([]*
 	return out, nil
 }
 
-// planSession returns all of a session as what a rule takes.
-func (x *pass) planSession(ctx context.Context, r *server.RetentionRule, u *unit) (*target, error) {
+// plan returns what a rule takes of a session: all of it, or of some streams what rewinds left.
+func (x *pass) plan(ctx context.Context, r *server.RetentionRule, u *unit) (*target, error) {
 	t := &target{rule: r, unit: u}
 	for _, s := range u.streams {
-		tr, err := x.tree(ctx, s)
-		if err != nil {
-			return nil, err
+		if r.What == server.RetireGenerations && !x.several[s.id] {
+			continue
 		}
-		w := work{stream: s, before: sqlstore.Micros(x.how.Now)}
-		if r.Action == server.ActionCold {
-			w.pieces, err = x.movable(ctx, s, tr.all(s.gone))
-		} else if w.pieces, err = x.measure(ctx, s, tr.all(s.gone)); err == nil {
-			err = x.addReplaced(ctx, &w, t)
+		w, err := x.planStream(ctx, r, s)
+		if err == nil && r.Action == server.ActionDrop {
+			var n server.RetentionCount
+			n, err = x.countReplaced(ctx, x.reader, &w)
+			w.replaced = n.Lines
+			t.count.Add(n)
 		}
 		if err != nil {
 			return nil, err
 		}
 		t.add(w)
 	}
-	var err error
-	if t.files, err = x.filesOf(ctx, u, r.Action); err != nil {
-		return nil, err
+	if r.What == server.RetireSessions {
+		var err error
+		if t.files, err = x.filesOf(ctx, u, r.Action); err != nil {
+			return nil, err
+		}
+		for _, f := range t.files {
+			t.count.Files, t.count.Bytes = t.count.Files+1, t.count.Bytes+f.size
+		}
 	}
-	for _, f := range t.files {
-		t.count.Files, t.count.Bytes = t.count.Files+1, t.count.Bytes+f.size
+	t.count.Rule, t.count.User = t.rule.ID, t.unit.owner
+	if t.count.Any() {
+		t.count.Sessions = 1
 	}
-	t.countSession()
 	return t, nil
+}
+
+// planStream returns the lines that a rule takes of a stream.
+func (x *pass) planStream(ctx context.Context, r *server.RetentionRule, s *stream) (w work, err error) {
+	tr, err := x.tree(ctx, s)
+	if err != nil {
+		return w, err
+	}
+	w = work{stream: s, before: sqlstore.Micros(x.how.Now)}
+	pieces := tr.all()
+	if r.What == server.RetireGenerations {
+		w.before = x.cutoff(r)
+		pieces = slices.DeleteFunc(tr.superseded(), func(p piece) bool { return p.since > w.before })
+		if r.Action == server.ActionDrop {
+			named, err := x.checkpointed(ctx, s)
+			if err != nil {
+				return w, err
+			}
+			pieces = tr.without(pieces, named)
+		}
+	}
+	for _, p := range s.gone {
+		pieces = subtract(pieces, p.epoch, []server.Span{p.span})
+	}
+	count := x.measure
+	if r.Action == server.ActionCold {
+		count = x.movable
+	}
+	for _, p := range pieces {
+		if err := count(ctx, s, &p); err != nil {
+			return w, err
+		}
+		if p.lines > 0 {
+			w.pieces = append(w.pieces, p)
+		}
+	}
+	return w, nil
 }
 
 func (t *target) add(w work) {
@@ -149,26 +193,19 @@ func (t *target) add(w work) {
 	}
 }
 
-// countSession counts the session, if anything of it is taken.
-func (t *target) countSession() {
-	t.count.Rule, t.count.User = t.rule.ID, t.unit.owner
-	if t.count.Any() {
-		t.count.Sessions = 1
-	}
-}
-
 // chooseGenerations chooses what rewinds left, of each session what was left first.
 func (x *pass) chooseGenerations(ctx context.Context, r *server.RetentionRule) ([]*target, error) {
-	several, err := x.rewritten(ctx)
-	if err != nil {
+	var err error
+	if x.several, err = x.rewritten(ctx); err != nil {
 		return nil, err
 	}
 	var all []*target
 	for _, u := range x.units {
-		if !u.in(r.Project) || x.taken[u] || !slices.ContainsFunc(u.streams, func(s *stream) bool { return several[s.id] }) {
+		if !u.in(r.Project) || x.taken[u] ||
+			!slices.ContainsFunc(u.streams, func(s *stream) bool { return x.several[s.id] }) {
 			continue
 		}
-		t, err := x.planSuperseded(ctx, r, u, several)
+		t, err := x.plan(ctx, r, u)
 		if err != nil {
 			return nil, err
 		}
@@ -202,41 +239,6 @@ func (x *pass) rewritten(ctx context.Context) (map[int64]bool, error) {
 	return out, nil
 }
 
-// planSuperseded returns what rewinds left of a session as what a rule takes.
-func (x *pass) planSuperseded(ctx context.Context, r *server.RetentionRule, u *unit,
-	several map[int64]bool) (*target, error) {
-	t := &target{rule: r, unit: u}
-	for _, s := range u.streams {
-		if !several[s.id] {
-			continue
-		}
-		tr, err := x.tree(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		pieces := slices.DeleteFunc(tr.superseded(), func(p piece) bool { return p.since > x.cutoff(r) })
-		pieces = less(pieces, s.gone)
-		w := work{stream: s, before: x.cutoff(r)}
-		if r.Action == server.ActionCold {
-			w.pieces, err = x.movable(ctx, s, pieces)
-		} else {
-			var named []place
-			if named, err = x.checkpointed(ctx, s); err == nil {
-				w.pieces, err = x.measure(ctx, s, tr.without(pieces, named))
-			}
-			if err == nil {
-				err = x.addReplaced(ctx, &w, t)
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.add(w)
-	}
-	t.countSession()
-	return t, nil
-}
-
 // checkpointed returns the generations of a stream that checkpoints name.
 func (x *pass) checkpointed(ctx context.Context, s *stream) ([]place, error) {
 	out, err := sqlstore.List(ctx, x.reader, `SELECT DISTINCT e.name, c.generation FROM checkpoints c
@@ -251,14 +253,6 @@ WHERE c.owner = ? AND c.stream = ?`, []any{s.owner, s.id}, func(row sqlstore.Sca
 const ofReplaced = ` FROM superseded WHERE owner = ? AND stream = ? AND replaced >= ? AND replaced <= ?`
 
 func (w *work) ofReplaced() []any { return []any{w.stream.owner, w.stream.id, w.stream.rest, w.before} }
-
-// addReplaced adds bytes that others replaced to what is taken of a session.
-func (x *pass) addReplaced(ctx context.Context, w *work, t *target) error {
-	n, err := x.countReplaced(ctx, x.reader, w)
-	w.replaced = n.Lines
-	t.count.Add(n)
-	return err
-}
 
 func (p *Policy) countReplaced(ctx context.Context, d sqlstore.Dialect, w *work) (n server.RetentionCount, err error) {
 	err = d.Query(ctx, `SELECT count(*), CAST(coalesce(sum(length(raw) + 1), 0) AS bigint)`+ofReplaced,
@@ -294,21 +288,18 @@ func (x *pass) aboveSize(r *server.RetentionRule, all []*target) []*target {
 	return all
 }
 
-// movable returns the pieces that have blocks whose data is in the database, and counts those.
-func (p *Policy) movable(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
-	for _, x := range pieces {
-		err := p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint),
-  CAST(coalesce(sum(raw_bytes), 0) AS bigint)
-FROM blocks WHERE owner = ? AND stream = ? AND epoch = ? AND generation = ? AND first < ? AND last >= ?
-  AND raw_bytes > 0 AND object = ''`,
-			[]any{s.owner, s.id, x.epoch, x.span.Generation, x.span.To, x.span.From},
-			func(row sqlstore.Scanner) error { return row.Scan(&x.lines, &x.bytes) })
-		if err != nil {
-			return nil, fmt.Errorf("measure blocks: %w", err)
-		}
-		if x.lines > 0 {
-			out = append(out, x)
-		}
-	}
-	return out, nil
+// movable counts the blocks of a piece whose data is in the database.
+func (p *Policy) movable(ctx context.Context, s *stream, x *piece) error {
+	err := p.reader.Query(ctx, `SELECT CAST(coalesce(sum(lines), 0) AS bigint), CAST(coalesce(sum(raw_bytes), 0) AS bigint)
+FROM blocks`+ofPlace+` AND first < ? AND last >= ? AND raw_bytes > 0 AND object = ''`,
+		x.at(s).args(x.span.To, x.span.From),
+		func(row sqlstore.Scanner) error { return row.Scan(&x.lines, &x.bytes) })
+	return sqlstore.Wrap(err, "measure blocks")
+}
+
+// measure counts what is stored of a piece.
+func (p *Policy) measure(ctx context.Context, s *stream, x *piece) error {
+	n, err := p.lines.Measure(ctx, p.reader, x.at(s), x.span)
+	x.lines, x.bytes = n.Lines, n.Bytes
+	return err
 }

@@ -20,7 +20,7 @@ const (
 
 // takePiece removes the lines of a piece, some in each transaction.
 func (a *applying) takePiece(ctx context.Context, s *stream, p piece) error {
-	at := Place{Owner: s.owner, Stream: s.id, Epoch: p.epoch, Generation: p.span.Generation}
+	at := p.at(s)
 	for span := p.span; span.From < span.To; {
 		var n server.RetentionCount
 		next := span.To

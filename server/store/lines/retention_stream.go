@@ -96,11 +96,14 @@ func unitsOf(list []*stream) (out []*unit) {
 // the whole session goes.
 type piece struct {
 	epoch int64 // ID
-	name  string
 	span  server.Span
 	since int64
 
 	lines, bytes int64
+}
+
+func (x *piece) at(s *stream) Place {
+	return Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch, Generation: x.span.Generation}
 }
 
 // tree is the epochs of a stream with their generations, newest epoch first.
@@ -133,8 +136,8 @@ WHERE e.owner = ? AND e.stream = ? ORDER BY e.rank DESC, g.generation`, []any{s.
 	return out, sqlstore.Wrap(err, "read generations")
 }
 
-// all returns all lines of a stream, without some pieces.
-func (t tree) all(gone []piece) (out []piece) {
+// all returns all lines of a stream.
+func (t tree) all() (out []piece) {
 	for _, b := range t {
 		for _, g := range b.generations {
 			if end := max(g.EndLine, g.RewoundTo); end > g.RewoundTo {
@@ -142,19 +145,11 @@ func (t tree) all(gone []piece) (out []piece) {
 			}
 		}
 	}
-	return less(out, gone)
-}
-
-// less leaves out what is gone.
-func less(pieces, gone []piece) []piece {
-	for _, p := range gone {
-		pieces = subtract(pieces, p.epoch, []server.Span{p.span})
-	}
-	return pieces
+	return out
 }
 
 func (b *branch) piece(s server.Span, since int64) piece {
-	return piece{epoch: b.epoch.ID, name: b.epoch.Name, span: s, since: since}
+	return piece{epoch: b.epoch.ID, span: s, since: since}
 }
 
 // superseded returns the lines that the newest view does not show: what rewinds left, and earlier epochs.
@@ -224,19 +219,4 @@ func subtract(pieces []piece, epoch int64, spans []server.Span) (out []piece) {
 		out = append(out, parts...)
 	}
 	return out
-}
-
-// measure counts what is stored of pieces, and leaves out those of which nothing is.
-func (p *Policy) measure(ctx context.Context, s *stream, pieces []piece) (out []piece, err error) {
-	for _, x := range pieces {
-		at := Place{Owner: s.owner, Stream: s.id, Epoch: x.epoch}
-		n, err := p.lines.Measure(ctx, p.reader, at, x.span)
-		if err != nil {
-			return nil, err
-		}
-		if x.lines, x.bytes = n.Lines, n.Bytes; n.Lines > 0 {
-			out = append(out, x)
-		}
-	}
-	return out, nil
 }
