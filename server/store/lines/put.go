@@ -72,7 +72,8 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo int64,
 	j *Job) (w sqlstore.Written, err error) {
 	b, blocks := j.Batch, j.Blocks
-	r := rewriting{x: x, d: d, at: at, b: b, first: map[int64]server.Line{}, held: map[int64]heldLine{}}
+	r := rewriting{x: x, d: d, at: at, b: b, first: map[int64]server.Line{}, held: map[int64]heldLine{},
+		back: map[int64]bool{}}
 	if blocks != nil && blocks[0].First >= storedTo {
 		if err := x.Insert(ctx, d, at, blocks); err != nil {
 			return w, err
@@ -108,34 +109,41 @@ type rewriting struct {
 	b       *server.Batch
 	first   map[int64]server.Line // of the batch's lines with an index
 	held    map[int64]heldLine
+	runs    []*server.RetiredRun // that have some of them
+	back    map[int64]bool       // lines that are retired no more
 	written sqlstore.Written
 	grown   int64
 }
 
-// heldLine is a line that is in force.
+// heldLine is a line that is in force, or was when it was retired.
 type heldLine struct {
 	server.Line
-	size  int64
-	other bool // than the first that comes for it; it has no bytes here
+	size    int64
+	other   bool // than the first that comes for it; it has no bytes here
+	retired bool
 }
 
 func (h *heldLine) is(l server.Line) bool {
 	return !h.other && h.Kind == l.Kind && bytes.Equal(h.Raw, l.Raw)
 }
 
-func (r *rewriting) all(ctx context.Context, collide bool) (err error) {
-	rest := r.b.Lines
+func (r *rewriting) all(ctx context.Context, collide bool) error {
 	if collide {
-		if rest, err = unretired(ctx, r.d, r.at, r.b); err == nil {
-			err = r.find(ctx, rest)
+		if err := r.find(ctx); err != nil {
+			return err
 		}
 	}
-	for _, l := range rest {
-		if err == nil {
-			err = r.line(ctx, l)
+	for _, l := range r.b.Lines {
+		if err := r.line(ctx, l); err != nil {
+			return err
 		}
 	}
-	return err
+	for _, run := range r.runs {
+		if err := divide(ctx, r.d, r.at, run, r.back); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *rewriting) grow(line, bytes int64) {
@@ -147,7 +155,8 @@ func (r *rewriting) grow(line, bytes int64) {
 
 // find looks for the stored lines that others come for. One of a block that differs becomes a row, so that it is
 // replaced like any row. A damaged block counts as not stored.
-func (r *rewriting) find(ctx context.Context, lines []server.Line) error {
+func (r *rewriting) find(ctx context.Context) error {
+	lines := r.b.Lines
 	if len(lines) == 0 {
 		return nil
 	}
@@ -157,6 +166,9 @@ func (r *rewriting) find(ctx context.Context, lines []server.Line) error {
 		if _, again := r.first[l.Index]; !again {
 			r.first[l.Index] = l
 		}
+	}
+	if err := r.holdRetired(ctx, from, to); err != nil {
+		return err
 	}
 	err := r.d.Query(ctx, `SELECT line, kind, raw FROM lines`+ofPlace+` AND line >= ? AND line <= ?`, r.at.args(from, to),
 		func(row sqlstore.Scanner) error {
@@ -185,13 +197,34 @@ func (r *rewriting) find(ctx context.Context, lines []server.Line) error {
 	return nil
 }
 
+// holdRetired notes retired lines.
+func (r *rewriting) holdRetired(ctx context.Context, from, to int64) error {
+	err := ReadRetired(ctx, r.d, RetiredQuery{r.at, from, to + 1, true}, func(run *server.RetiredRun) error {
+		r.runs = append(r.runs, run)
+		return nil
+	})
+	for _, run := range r.runs {
+		for i := range run.Lines {
+			l, comes := r.first[run.Lines[i].Index]
+			if err != nil || !comes {
+				continue
+			}
+			same := false
+			same, err = known(ctx, r.d, r.at, &run.Lines[i], l)
+			r.held[l.Index] = heldLine{Line: l, other: !same, retired: true}
+		}
+	}
+	return err
+}
+
 // hold notes a stored line. It reports whether one that comes for it differs.
 func (r *rewriting) hold(stored Line) (differs bool) {
 	l, ok := r.first[stored.Index]
 	if !ok {
 		return false
 	}
-	h := heldLine{l, int64(len(stored.Raw)), uint8(l.Kind) != stored.Kind || !bytes.Equal(l.Raw, stored.Raw)}
+	h := heldLine{Line: l, size: int64(len(stored.Raw)),
+		other: uint8(l.Kind) != stored.Kind || !bytes.Equal(l.Raw, stored.Raw)}
 	r.held[l.Index] = h
 	return h.other
 }
@@ -222,28 +255,29 @@ func (r *rewriting) block(ctx context.Context, b *storedBlock) error {
 
 // line writes a line that comes, unless it is there.
 func (r *rewriting) line(ctx context.Context, l server.Line) error {
-	was, stored := r.held[l.Index]
-	grown := int64(len(l.Raw)) + 1
+	was, held := r.held[l.Index]
+	if held && was.is(l) {
+		return nil
+	}
+	if h := &r.b.Head; held && h.Writer.Incarnation != "" {
+		return &server.StreamError{
+			Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
+	}
+	grown, now, stored := int64(len(l.Raw))+1, r.b.Received.UnixMicro(), held && !was.retired
 	if stored {
-		if was.is(l) {
-			return nil
-		}
-		if h := &r.b.Head; h.Writer.Incarnation != "" {
-			return &server.StreamError{
-				Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
-		}
 		_, err := r.d.Exec(ctx, `
 INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
 SELECT owner, stream, epoch, generation, line, received, CAST(? AS bigint), kind, raw FROM lines`+ofPlace+`
-AND line = ?`, append([]any{r.b.Received.UnixMicro()}, r.at.args(l.Index)...)...)
+AND line = ?`, append([]any{now}, r.at.args(l.Index)...)...)
 		if err != nil {
 			return fmt.Errorf("keep what is replaced: %w", err)
 		}
 		grown -= was.size + 1
 	}
+	r.back[l.Index] = r.back[l.Index] || was.retired
 	r.held[l.Index] = heldLine{Line: l, size: int64(len(l.Raw))}
 	r.grow(l.Index, grown)
-	return r.row(ctx, Line{Index: l.Index, Received: r.b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw}, stored)
+	return r.row(ctx, Line{Index: l.Index, Received: now, Kind: uint8(l.Kind), Raw: l.Raw}, stored)
 }
 
 // row writes a row; only one that is superseded may be there.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"maps"
 	"slices"
 
-	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
 
 	"github.com/ccship/ccship/server/store/sqlstore"
@@ -100,51 +98,6 @@ ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
 	return sqlstore.Wrap(err, "write generation")
 }
 
-// unretired returns the lines of a batch that were not retired with the same bytes: they have to be stored. A batch
-// with a Writer that has other bytes for a retired line is refused: its writer begins a new generation. From a client
-// without one such a line is stored, and is not retired any more.
-func unretired(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch) ([]server.Line, error) {
-	if len(b.Lines) == 0 {
-		return nil, nil
-	}
-	from, to := b.Lines[0].Index, b.Lines[0].Index
-	for _, l := range b.Lines {
-		from, to = min(from, l.Index), max(to, l.Index)
-	}
-	var runs []*server.RetiredRun
-	err := ReadRetired(ctx, d, RetiredQuery{at, from, to + 1, true}, func(r *server.RetiredRun) error {
-		runs = append(runs, r)
-		return nil
-	})
-	if err != nil || len(runs) == 0 {
-		return b.Lines, err
-	}
-	was := map[int64]*server.RetiredLine{}
-	for _, r := range runs {
-		for i := range r.Lines {
-			was[r.Lines[i].Index] = &r.Lines[i]
-		}
-	}
-	var rest []server.Line
-	for _, l := range b.Lines {
-		if have := was[l.Index]; have != nil {
-			same, err := known(ctx, d, at, have, l)
-			if err != nil {
-				return nil, err
-			}
-			if same {
-				continue
-			}
-			if h := &b.Head; h.Writer.Incarnation != "" {
-				return nil, &server.StreamError{Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation,
-					Line: l.Index}
-			}
-		}
-		rest = append(rest, l)
-	}
-	return rest, cut(ctx, d, at, runs, rest)
-}
-
 // known reports whether a line is one that was retired. Of one that the server had masked by itself only the length is
 // known: tokens are as long as what they replace.
 func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.RetiredLine,
@@ -159,44 +112,24 @@ func known(ctx context.Context, d sqlstore.Dialect, at Place, have *server.Retir
 	return n > 0, sqlstore.Wrap(err, "look for masked lines")
 }
 
-// cut takes lines that are stored now out of the runs in which they lie, and divides those there.
-func cut(ctx context.Context, d sqlstore.Dialect, at Place, runs []*server.RetiredRun,
-	stored []server.Line) error {
-	now := map[int64]bool{}
-	for _, l := range stored {
-		now[l.Index] = true
+// divide takes lines that are stored now out of a run in which they lie: its parts between them remain.
+func divide(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun, stored map[int64]bool) error {
+	if !slices.ContainsFunc(r.Lines, func(l server.RetiredLine) bool { return stored[l.Index] }) {
+		return nil
 	}
-	for _, r := range runs {
-		inside := false
-		for line := range now {
-			inside = inside || r.First <= line && line <= r.Last
-		}
-		if !inside {
-			continue
-		}
-		if _, err := d.Exec(ctx, `DELETE FROM retired`+ofPlace+` AND first = ?`, at.args(r.First)...); err != nil {
-			return fmt.Errorf("divide retired lines: %w", err)
-		}
-		for _, part := range divide(r, now) {
-			if err := InsertRetired(ctx, d, at, part); err != nil {
-				return err
-			}
-		}
+	if _, err := d.Exec(ctx, `DELETE FROM retired`+ofPlace+` AND first = ?`, at.args(r.First)...); err != nil {
+		return fmt.Errorf("divide retired lines: %w", err)
 	}
-	return nil
-}
-
-// divide is what remains of a run: its parts between stored lines.
-func divide(r *server.RetiredRun, stored map[int64]bool) (parts []*server.RetiredRun) {
-	lines := slices.Sorted(maps.Keys(stored))
 	part := &server.RetiredRun{At: r.At}
 	for _, l := range r.Lines {
-		for len(lines) > 0 && lines[0] <= l.Index {
-			parts, part, lines = append(parts, part), &server.RetiredRun{At: r.At}, lines[1:]
-		}
 		if !stored[l.Index] {
 			part.Lines = append(part.Lines, l)
+			continue
 		}
+		if err := InsertRetired(ctx, d, at, part); err != nil {
+			return err
+		}
+		part = &server.RetiredRun{At: r.At}
 	}
-	return append(parts, part)
+	return InsertRetired(ctx, d, at, part)
 }
