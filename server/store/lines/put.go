@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ccship/ccship/protocol"
 	"github.com/ccship/ccship/server"
@@ -67,8 +68,8 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 
 // Put stores a batch's lines, in the transaction that has locked the stream, as blocks if it has those. A line that
 // is stored, or was retired, with the same bytes stays as it is. With other bytes it is refused if the batch has a
-// Writer; else it replaces what is stored, which is superseded then. storedTo is the generation's. It counts the bytes
-// that the generation grew by.
+// Writer; else it replaces what is stored, which is superseded then. storedTo is the generation's. The
+// caller notes in the generation what was written.
 func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo int64,
 	j *Job) (w sqlstore.Written, err error) {
 	b, blocks := j.Batch, j.Blocks
@@ -81,17 +82,14 @@ func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo 
 		for _, l := range b.Lines {
 			r.grow(l.Index, int64(len(l.Raw))+1)
 		}
-	} else if err := r.all(ctx, !Fresh(b.Lines, storedTo)); err != nil || !r.written.Any {
+	} else if err := r.all(ctx, storedTo); err != nil {
 		return w, err
 	}
-	_, err = d.Exec(ctx, `UPDATE generations SET bytes = bytes + ?,
-  stored_to = CASE WHEN stored_to < ? THEN ? ELSE stored_to END`+ofPlace,
-		append([]any{r.grown, r.written.To, r.written.To}, at.args()...)...)
-	return r.written, sqlstore.Wrap(err, "write generation")
+	return r.written, nil
 }
 
-// Fresh says whether lines all lie at or past to and ascend: nothing can collide.
-func Fresh(lines []server.Line, to int64) bool {
+// fresh says whether lines all lie at or past to and ascend: nothing can collide.
+func fresh(lines []server.Line, to int64) bool {
 	for _, l := range lines {
 		if l.Index < to {
 			return false
@@ -111,15 +109,15 @@ type rewriting struct {
 	held    map[int64]heldLine
 	runs    []*server.RetiredRun // that have some of them
 	back    map[int64]bool       // lines that are retired no more
+	rows    []Line               // to be written
 	written sqlstore.Written
-	grown   int64
 }
 
 // heldLine is a line that is in force, or was when it was retired.
 type heldLine struct {
 	server.Line
-	size    int64
-	other   bool // than the first that comes for it; it has no bytes here
+	size    int64 // with a newline
+	other   bool  // than the first that comes for it; it has no bytes here
 	retired bool
 }
 
@@ -127,8 +125,8 @@ func (h *heldLine) is(l server.Line) bool {
 	return !h.other && h.Kind == l.Kind && bytes.Equal(h.Raw, l.Raw)
 }
 
-func (r *rewriting) all(ctx context.Context, collide bool) error {
-	if collide {
+func (r *rewriting) all(ctx context.Context, storedTo int64) error {
+	if !fresh(r.b.Lines, storedTo) {
 		if err := r.find(ctx); err != nil {
 			return err
 		}
@@ -137,6 +135,9 @@ func (r *rewriting) all(ctx context.Context, collide bool) error {
 		if err := r.line(ctx, l); err != nil {
 			return err
 		}
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
 	}
 	for _, run := range r.runs {
 		if err := divide(ctx, r.d, r.at, run, r.back); err != nil {
@@ -150,7 +151,8 @@ func (r *rewriting) grow(line, bytes int64) {
 	if !r.written.Any {
 		r.written = sqlstore.Written{Any: true, From: line, To: line + 1}
 	}
-	r.written.From, r.written.To, r.grown = min(r.written.From, line), max(r.written.To, line+1), r.grown+bytes
+	w := &r.written
+	w.From, w.To, w.Bytes = min(w.From, line), max(w.To, line+1), w.Bytes+bytes
 }
 
 // find looks for the stored lines that others come for. One of a block that differs becomes a row, so that it is
@@ -223,7 +225,7 @@ func (r *rewriting) hold(stored Line) (differs bool) {
 	if !ok {
 		return false
 	}
-	h := heldLine{Line: l, size: int64(len(stored.Raw)),
+	h := heldLine{Line: l, size: int64(len(stored.Raw)) + 1,
 		other: uint8(l.Kind) != stored.Kind || !bytes.Equal(l.Raw, stored.Raw)}
 	r.held[l.Index] = h
 	return h.other
@@ -245,7 +247,7 @@ func (r *rewriting) block(ctx context.Context, b *storedBlock) error {
 	}
 	for _, l := range all {
 		if asked(l.Index) && r.hold(l) {
-			if err := r.row(ctx, l, false); err != nil {
+			if err := r.row(ctx, l); err != nil {
 				return err
 			}
 		}
@@ -263,31 +265,58 @@ func (r *rewriting) line(ctx context.Context, l server.Line) error {
 		return &server.StreamError{
 			Code: protocol.CodeOtherBytes, Epoch: h.Epoch, Generation: h.Generation, Line: l.Index}
 	}
-	grown, now, stored := int64(len(l.Raw))+1, r.b.Received.UnixMicro(), held && !was.retired
-	if stored {
-		_, err := r.d.Exec(ctx, `
+	grown := int64(len(l.Raw)) + 1
+	r.back[l.Index] = r.back[l.Index] || was.retired
+	r.held[l.Index] = heldLine{Line: l, size: grown}
+	if held && !was.retired {
+		r.grow(l.Index, grown-was.size)
+		return r.replace(ctx, l)
+	}
+	r.grow(l.Index, grown)
+	return r.row(ctx, Line{Index: l.Index, Received: r.b.Received.UnixMicro(), Kind: uint8(l.Kind), Raw: l.Raw})
+}
+
+// row writes a row with the next ones.
+func (r *rewriting) row(ctx context.Context, l Line) error {
+	if r.rows = append(r.rows, l); len(r.rows) < rowsAtOnce {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+const rowsAtOnce = 16
+
+// flush writes the rows: of several, one statement costs less than one for each, and few statements are compiled.
+func (r *rewriting) flush(ctx context.Context) error {
+	for n := rowsAtOnce; n > 0; n /= 4 {
+		query := `INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)` + strings.Repeat(`, (?, ?, ?, ?, ?, ?, ?, ?)`, n-1)
+		for ; len(r.rows) >= n; r.rows = r.rows[n:] {
+			var args []any
+			for _, l := range r.rows[:n] {
+				args = append(args, r.at.args(l.Index, l.Received, int64(l.Kind), sqlstore.NotNil(l.Raw))...)
+			}
+			if _, err := r.d.Exec(ctx, query, args...); err != nil {
+				return fmt.Errorf("write lines: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// replace keeps a row, and puts a line in its place.
+func (r *rewriting) replace(ctx context.Context, l server.Line) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	now := r.b.Received.UnixMicro()
+	_, err := r.d.Exec(ctx, `
 INSERT INTO superseded (owner, stream, epoch, generation, line, received, replaced, kind, raw)
 SELECT owner, stream, epoch, generation, line, received, CAST(? AS bigint), kind, raw FROM lines`+ofPlace+`
 AND line = ?`, append([]any{now}, r.at.args(l.Index)...)...)
-		if err != nil {
-			return fmt.Errorf("keep what is replaced: %w", err)
-		}
-		grown -= was.size + 1
+	if err == nil {
+		_, err = r.d.Exec(ctx, `UPDATE lines SET received = ?, kind = ?, raw = ?`+ofPlace+` AND line = ?`,
+			append([]any{now, int64(l.Kind), sqlstore.NotNil(l.Raw)}, r.at.args(l.Index)...)...)
 	}
-	r.back[l.Index] = r.back[l.Index] || was.retired
-	r.held[l.Index] = heldLine{Line: l, size: int64(len(l.Raw))}
-	r.grow(l.Index, grown)
-	return r.row(ctx, Line{Index: l.Index, Received: now, Kind: uint8(l.Kind), Raw: l.Raw}, stored)
-}
-
-// row writes a row; only one that is superseded may be there.
-func (r *rewriting) row(ctx context.Context, l Line, replaces bool) error {
-	query := `INSERT INTO lines (owner, stream, epoch, generation, line, received, kind, raw)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-	if replaces {
-		query += ` ON CONFLICT (owner, stream, epoch, generation, line)
-DO UPDATE SET received = excluded.received, kind = excluded.kind, raw = excluded.raw`
-	}
-	_, err := r.d.Exec(ctx, query, r.at.args(l.Index, l.Received, int64(l.Kind), sqlstore.NotNil(l.Raw))...)
-	return sqlstore.Wrap(err, "write line")
+	return sqlstore.Wrap(err, "replace line")
 }

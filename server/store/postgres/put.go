@@ -171,9 +171,7 @@ type stored struct {
 	End     sqlstore.End // where its newest generation ended
 	To      int64        // one past the highest line of the batch's generation
 
-	Bytes    int64 // that fresh lines add to the generation
-	StoredTo int64 // one past the last of them; 0: there are none
-	Behind   bool  // something was stored elsewhere than at the end
+	Behind bool // something was stored elsewhere than at the end
 
 	changed int64 // count of the ledger
 	known   bool
@@ -196,7 +194,7 @@ func (s *Store) storeGroup(ctx context.Context, tx pgx.Tx, group []*lines.Job) (
 		}
 	}
 	if err == nil {
-		err = s.writeKnown(ctx, tx, group, done)
+		err = s.writeLines(ctx, tx, group, done)
 	}
 	// Of two reasons to refuse a batch the ledger's comes first: what the writer learns from it covers the other.
 	if _, refused := errors.AsType[*server.StreamError](err); refused {

@@ -58,7 +58,7 @@ FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::
 WHERE s.owner = x.owner AND s.id = x.id`
 )
 
-// queueGenerations writes the generations of batches, with what their fresh lines add.
+// queueGenerations writes the generations of batches, with what their lines add.
 func queueGenerations(batch *pgx.Batch, group []*lines.Job, done []stored) {
 	var numbers [10][]int64
 	var newline []bool
@@ -68,8 +68,8 @@ func queueGenerations(batch *pgx.Batch, group []*lines.Job, done []stored) {
 			continue
 		}
 		h := sqlstore.Clean(b.Head)
-		for c, v := range []int64{b.Owner, x.Stream, x.End.Epoch, h.Generation, h.RewoundTo, h.EndLine, h.EndOffset, x.Bytes,
-			x.StoredTo, b.Received.UnixMicro()} {
+		for c, v := range []int64{b.Owner, x.Stream, x.End.Epoch, h.Generation, h.RewoundTo, h.EndLine, h.EndOffset,
+			x.written.Bytes, x.written.To, b.Received.UnixMicro()} {
 			numbers[c] = append(numbers[c], v)
 		}
 		newline = append(newline, h.EOFNewline)
@@ -110,7 +110,7 @@ func queueStreams(batch *pgx.Batch, group []*lines.Job, done []stored) {
 		for c, v := range []string{h.ProjectHash, h.Host, h.Project, h.Cwd, h.Path, h.Parent} {
 			texts[c] = append(texts[c], v)
 		}
-		for c, v := range []int64{j.Batch.Owner, x.Stream, j.Batch.Received.UnixMicro(), x.Bytes, x.changed} {
+		for c, v := range []int64{j.Batch.Owner, x.Stream, j.Batch.Received.UnixMicro(), x.written.Bytes, x.changed} {
 			numbers[c] = append(numbers[c], v)
 		}
 		behind = append(behind, x.Behind)

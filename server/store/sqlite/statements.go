@@ -49,6 +49,9 @@ ON CONFLICT (owner, stream, epoch, generation) DO UPDATE SET
   eof_newline = CASE WHEN excluded.end_offset >= end_offset THEN excluded.eof_newline ELSE eof_newline END,
   end_offset = max(end_offset, excluded.end_offset)
 RETURNING stored_to`
+	grow = `
+UPDATE generations SET bytes = bytes + ?5, stored_to = max(stored_to, ?6)
+WHERE owner = ?1 AND stream = ?2 AND epoch = ?3 AND generation = ?4`
 	markRedo = `UPDATE streams SET redo = 1 WHERE id = ?1`
 )
 
@@ -114,6 +117,9 @@ func (s *writer) writeLines(ctx context.Context, at lines.Place, storedTo, maske
 	now, list, err := s.masks.Known(ctx, d, at.Stream, masked, j)
 	if err == nil {
 		w, err = s.lines.Put(ctx, d, at, storedTo, now)
+	}
+	if err == nil && w.Any {
+		_, err = s.conn.ExecContext(ctx, grow, at.Owner, at.Stream, at.Epoch, at.Generation, w.Bytes, w.To)
 	}
 	if err == nil {
 		err = s.masks.Settle(ctx, d, at, j.Batch, list)

@@ -27,10 +27,11 @@ func (e End) Behind(h *server.Head, w Written) bool {
 	return true
 }
 
-// Written is what a batch changed: lines from from up to before to.
+// Written is what a batch changed: lines from from up to before to, and by how many bytes its generation grew.
 type Written struct {
 	Any      bool
 	From, To int64
+	Bytes    int64
 }
 
 // CheckFront refuses a batch with a Writer that would begin an epoch besides another one, go on in one that is not in
