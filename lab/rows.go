@@ -16,6 +16,10 @@ type row struct {
 const nothing = "nothing more"
 
 var rows = []row{
+	{"promises", "what README promises of the service: lines, imports, rewinds, an idle minute; also make bench",
+		"ten minutes", nothing, "runs mb corpus files idle", promises},
+	{"shares", "of planted secrets, those that are masked", "a minute", nothing, "",
+		above("../transcript/redact", "TestShares", "", "")},
 	{"floor", "imports beside a program that posts lines and keeps nothing",
 		"a minute; quick: seconds", nothing, "imports rounds", floor},
 	{"delivery", "ccship beside programs that ship logs: imports, lines, and what rewinds, kills and outages take",
@@ -91,6 +95,10 @@ func above(dir, pattern, full, quick string) func(row, call) error {
 // script runs a program of ours.
 func script(path string, args ...string) func(row, call) error {
 	return func(_ row, c call) error { return c.command(".", nil, filepath.Join(c.root, path), args...).Run() }
+}
+
+func promises(_ row, c call) error {
+	return c.test(c.told(), "-run=^$", "-bench=Promises", "-benchtime=1x", "../e2e")
 }
 
 func floor(_ row, c call) error {
