@@ -104,22 +104,31 @@ func TestExcludedTypes(t *testing.T) {
 // TestOptOut: a project that says no is not read, and nothing of it leaves.
 func TestOptOut(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		private := filepath.Join(w.dir, "work", "private")
-		must(t, os.MkdirAll(filepath.Join(private, ".codetracker"), 0o700))
-		config := filepath.Join(private, ".codetracker", "config.json")
-		must(t, os.WriteFile(config, []byte(`{"conversation_tracking":{"enabled":false}}`), 0o600))
-		secret := newConversation(62, private)
-		w.add(w.path("-work-private", secret.session+".jsonl"), secret.even(20, 1500))
-		c, path := shipped(w, 63, 20)
-		w.addAndSync(w.path("-work-private", secret.session+".jsonl"), secret.even(20, 1500))
-		w.same(c.session, path)
-		switch {
-		case w.plain != nil && len(w.plain.lines(secret.session)) != 0:
-			t.Error("lines of an opted-out project are on the server")
-		case w.exact != nil && w.exact.raw(secret.session, "?partial=1") != nil:
-			t.Error("an opted-out project is on the server")
+		work := filepath.Join(w.dir, "work")
+		tracker := filepath.Join(work, "tracker", ".codetracker", "config.json")
+		must(t, os.MkdirAll(filepath.Dir(tracker), 0o700))
+		must(t, os.WriteFile(tracker, []byte(`{"conversation_tracking":{"enabled":false}}`), 0o600))
+		must(t, os.MkdirAll(filepath.Join(work, "marked", "below"), 0o700))
+		must(t, os.WriteFile(filepath.Join(work, "marked", ".ccshipignore"), nil, 0o600))
+		w.env = append(w.env, "CCSHIP_EXCLUDE_PROJECTS="+filepath.Join(work, "named*"))
+		secrets := map[string]*conversation{}
+		for i, dir := range []string{"tracker", "marked/below", "named-so"} {
+			secret := newConversation(64+uint64(i), filepath.Join(work, dir))
+			secrets[w.path("-work-"+filepath.Base(dir), secret.session+".jsonl")] = secret
 		}
-		kit.Equal(t, "status counts excluded transcripts", w.status().Files.Excluded, 1)
+		for path, secret := range secrets {
+			w.add(path, secret.even(20, 1500))
+		}
+		c, path := shipped(w, 63, 20)
+		for path, secret := range secrets {
+			w.addAndSync(path, secret.even(20, 1500))
+		}
+		w.same(c.session, path)
+		for path, secret := range secrets {
+			kit.Check(t, w.plain == nil || len(w.plain.lines(secret.session)) == 0, "lines of %s are on the server", path)
+			kit.Check(t, w.exact == nil || w.exact.raw(secret.session, "?partial=1") == nil, "%s is on the server", path)
+		}
+		kit.Equal(t, "status counts excluded transcripts", w.status().Files.Excluded, len(secrets))
 		w.verified()
 	})
 }
