@@ -161,9 +161,11 @@ func (m *machine) uninstall() {
 	}
 }
 
-// purge removes the packages; only the conversations stay.
+// purge removes the packages while a user's service runs; only the conversations stay.
 func (m *machine) purge() {
 	m.t.Helper()
+	m.ok(m.userDo("ccship", "service", "install"))
+	m.eventually("the service runs", time.Minute, func() bool { return len(m.processes("ccship")) > 0 })
 	m.ok(m.rootDo("apt-get", "purge", "--yes", "--quiet", "ccship", "ccship-server"))
 	pids := append(m.processes("ccship"), m.processes("ccship-server")...)
 	kit.Check(m.t, len(pids) <= 0, "after the purge processes %v are there", pids)
