@@ -5,6 +5,7 @@ package main
 import (
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,8 @@ func TestUnfinishedRequests(t *testing.T) {
 					}
 				}
 			}
+			client := http.Client{Timeout: time.Minute}
+			defer client.CloseIdleConnections()
 			answered := func() {
 				t.Helper()
 				for _, path := range []string{"/healthz", "/login"} {

@@ -304,3 +304,30 @@ func TestWaitOutlivesRole(t *testing.T) {
 	kit.Equal(t, "the session of another is deleted by who was an owner", <-status, http.StatusNotFound)
 	ann.send("GET", "/api/sessions/s", "", 200)
 }
+
+// TestDownloadOutlivesKey: a download ends once its key is revoked, its user disabled or no owner any more. It is longer
+// than what connections take before they are read.
+func TestDownloadOutlivesKey(t *testing.T) {
+	owner := newRig(t, func(s *api.Server) { api.SetBeat(s, time.Minute) })
+	const lines, length = 24, 1 << 20
+	for i := range lines {
+		owner.post(piece{first: int64(i), lines: []string{fmt.Sprintf(`{"pad":%q}`, strings.Repeat("x", length))}}.body("s"))
+	}
+	for i, c := range []struct{ path, method, call, body string }{
+		{"raw?user=owner", "DELETE", "/api/keys/eve's%20key", ""},
+		{"export?user=owner", "PATCH", "/api/users/eve", `{"disabled":true}`},
+		{"raw?user=owner", "PATCH", "/api/users/eve", `{"role":"member"}`},
+	} {
+		name := fmt.Sprint("eve", i)
+		eve := owner.person(name, server.Owner)
+		req := kit.Try(http.NewRequestWithContext(t.Context(), http.MethodGet, owner.http.URL+"/api/sessions/s/"+c.path, nil)).Must(t)
+		req.Header.Set("X-API-Key", eve.key)
+		req.Header.Set("Accept-Encoding", "identity")
+		res := kit.Try(owner.http.Client().Do(req)).Must(t)
+		kit.Equal(t, "status", res.StatusCode, http.StatusOK)
+		owner.send(c.method, strings.Replace(c.call, "eve", name, 1), c.body, http.StatusOK)
+		n, err := io.Copy(io.Discard, res.Body)
+		kit.Check(t, err != nil && n < lines*length, "after %s %s %s: %d bytes come, %v", c.method, c.call, c.body, n, err)
+		res.Body.Close()
+	}
+}

@@ -177,7 +177,11 @@ func (s *Server) guard(to route) http.HandlerFunc {
 		if r.Method != http.MethodGet && s.Version != "" {
 			w.Header().Set(protocol.HeaderServer, s.Version)
 		}
-		if err := to.call(w, r, who); err != nil {
+		now := func() (server.User, error) {
+			who, err := s.stillMay(r, to)
+			return who.User, err
+		}
+		if err := to.call(&auth.Answer{ResponseWriter: w, User: who.User, Who: now, Every: s.recheck}, r, who); err != nil {
 			s.refuse(w, r, err)
 		}
 	}

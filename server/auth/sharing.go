@@ -235,6 +235,39 @@ func (s *Sight) Follow(ctx context.Context, changes <-chan server.Change, every 
 	}
 }
 
+// Answer is an answer that ends once its reader may no longer have it: one that is long, or read slowly, may outlive
+// the key or login that asked for it. Who says who the reader is now. For one goroutine.
+type Answer struct {
+	http.ResponseWriter
+	User  server.User
+	Who   func() (server.User, error)
+	Every time.Duration // between two looks
+
+	at time.Time // when the reader was known
+}
+
+// Unwrap is for http.ResponseController.
+func (a *Answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Write writes the next piece, unless the reader's rights have gone.
+func (a *Answer) Write(b []byte) (int, error) {
+	if a.at.IsZero() {
+		a.at = time.Now()
+	}
+	if time.Since(a.at) < a.Every {
+		return a.ResponseWriter.Write(b)
+	}
+	user, err := a.Who()
+	if err == nil && user.Role != a.User.Role {
+		err = ErrUnauthorized
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look whether the reader may go on: %w", err)
+	}
+	a.at = time.Now()
+	return a.ResponseWriter.Write(b)
+}
+
 // visible returns a filter of the changes that a user may see now.
 func (a *Access) visible(ctx context.Context, user server.User) (func(server.Change) bool, error) {
 	if user.Role == server.Owner {

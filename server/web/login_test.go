@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -228,4 +229,23 @@ func TestManyUsers(t *testing.T) {
 	mustHave(t, page, "lasts")
 	mustLack(t, page, "kims")
 	s.get(t, "/activity")
+}
+
+// TestDownloadOutlivesLogin: a download ends once its reader has logged out. It is longer than what connections take
+// before they are read.
+func TestDownloadOutlivesLogin(t *testing.T) {
+	s := loggedIn(t)
+	const lines, length = 24, 1 << 20
+	long := make([]string, lines)
+	for i := range long {
+		long[i] = fmt.Sprintf(`{"pad":%q}`, strings.Repeat("x", length))
+	}
+	s.put(t, head("long"), long...)
+	res := kit.Try(s.client.Get(s.URL + sessionPath("long", "/export", "format", "jsonl"))).Must(t)
+	defer res.Body.Close()
+	kit.Equal(t, "status", res.StatusCode, http.StatusOK)
+	s.do(t, "POST", "/logout", nil, nil)
+	kit.Pass(time.Second) // the login is looked up at most once in that time
+	n, err := io.Copy(io.Discard, res.Body)
+	kit.Check(t, err != nil && n < lines*length, "%d bytes come, %v", n, err)
 }

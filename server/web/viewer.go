@@ -133,7 +133,11 @@ func (v *Viewer) Handler() http.Handler {
 	return v.Harden(http.NewCrossOriginProtection().Handler(mux))
 }
 
-const cookieName = "ccship_login"
+const (
+	cookieName = "ccship_login"
+	// recheck is how long an answer is written by what was known of its login.
+	recheck = time.Second
+)
 
 // Guard shows a page to a reader who is logged in, and the login form to others.
 func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
@@ -158,7 +162,11 @@ func (p *accountPages) Guard(show page.Handler) http.HandlerFunc {
 					"You made more requests in a minute than this server allows. Reload in a moment.")
 				return
 			}
-			err = show(p.held.of(w, who.User.ID), r, who)
+			now := func() (server.User, error) {
+				l, err := p.Login(r)
+				return l.User, err
+			}
+			err = show(p.held.of(&auth.Answer{ResponseWriter: w, User: who.User, Who: now, Every: recheck}, who.User.ID), r, who)
 		}
 		if err != nil {
 			p.site.Answer(w, r, err)
