@@ -147,17 +147,6 @@ func changeUser(q *accountRequest) (status int, answer any, err error) {
 	return http.StatusOK, answerUser(u), nil
 }
 
-// someone returns the named user; the caller for "". Only an owner may act for others.
-func (q *accountRequest) someone(name string) (server.User, error) {
-	if name == "" || name == q.Who.User.Name {
-		return q.Who.User, nil
-	}
-	if q.Who.User.Role != server.Owner {
-		return server.User{}, fmt.Errorf("user %q: %w", name, server.ErrNotFound)
-	}
-	return q.Store.FindUser(q.Context(), name)
-}
-
 // keyAnswer is a key in answers.
 type keyAnswer struct {
 	Name    string     `json:"name"`
@@ -217,7 +206,7 @@ func addKey(q *accountRequest) (status int, answer any, err error) {
 	if err := auth.CheckAccountName(in.Name); err != nil {
 		return 0, nil, wire.BadRequest("bad_request", err.Error())
 	}
-	user, err := q.someone(in.User)
+	user, err := auth.Someone(q.Context(), q.Store, q.Who.User, in.User)
 	if err != nil {
 		return 0, nil, err
 	}

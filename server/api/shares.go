@@ -102,7 +102,7 @@ func (q *accountRequest) readShare() (in shareRequest, x server.Share, err error
 	if err := q.Read(&in); err != nil {
 		return in, x, err
 	}
-	owner, err := q.someone(in.Owner)
+	owner, err := auth.Someone(q.Context(), q.Store, q.Who.User, in.Owner)
 	if err != nil {
 		return in, x, err
 	}

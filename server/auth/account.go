@@ -58,6 +58,17 @@ func notLast(ctx context.Context, st server.Users, user server.User) error {
 	return ErrLastOwner
 }
 
+// Someone returns the named user; the caller for "". Only an owner may act for others: to anyone else they do not exist.
+func Someone(ctx context.Context, st server.Users, caller server.User, name string) (server.User, error) {
+	if name == "" || name == caller.Name {
+		return caller, nil
+	}
+	if caller.Role != server.Owner {
+		return server.User{}, fmt.Errorf("user %q: %w", name, server.ErrNotFound)
+	}
+	return st.FindUser(ctx, name)
+}
+
 // maxAccountName bounds names of users and keys, in bytes.
 const maxAccountName = 100
 

@@ -230,14 +230,9 @@ func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, sec
 
 // addLink makes a one-time link: for the reader, or when an owner asks, for another user.
 func (p *accountPages) addLink(r *http.Request, who server.Login) (notice, secret string, err error) {
-	user := who.User
-	if name := r.PostForm.Get("user"); name != "" && name != user.Name {
-		if who.User.Role != server.Owner {
-			return "", "", server.ErrNotFound
-		}
-		if user, err = p.store.FindUser(r.Context(), name); err != nil {
-			return "", "", err
-		}
+	user, err := auth.Someone(r.Context(), p.store, who.User, r.PostForm.Get("user"))
+	if err != nil {
+		return "", "", err
 	}
 	ticket, err := p.access.NewTicket(r.Context(), user, who.Key, 0)
 	if errors.Is(err, auth.ErrUnauthorized) {
@@ -334,26 +329,26 @@ func ownProjects(groups []server.Group, user int64) []server.Group {
 
 // formShare reads which project is shared with which user. Members share only their own.
 func (p *accountPages) formShare(r *http.Request, who server.Login) (server.Share, string, error) {
-	s := server.Share{Owner: who.User.ID, ProjectHash: r.PostForm.Get("project"), Created: p.now(),
-		By: who.Key}
-	if from := r.PostForm.Get("owner"); from != "" && from != who.User.Name {
-		u, err := p.store.FindUser(r.Context(), from)
-		if err != nil || who.User.Role != server.Owner {
-			return s, "", server.ErrNotFound
-		}
-		s.Owner = u.ID
+	from, err := auth.Someone(r.Context(), p.store, who.User, r.PostForm.Get("owner"))
+	if err != nil {
+		return server.Share{}, "", err
 	}
 	with, err := p.store.FindUser(r.Context(), r.PostForm.Get("with"))
 	if errors.Is(err, server.ErrNotFound) {
-		return s, "", page.BadRequestError("No such user.")
+		return server.Share{}, "", page.BadRequestError("No such user.")
+	}
+	if err == nil && with.ID == from.ID {
+		err = page.BadRequestError("You cannot share a project with its owner.")
 	}
 	if err != nil {
-		return s, "", err
+		return server.Share{}, "", err
 	}
-	if s.With = with.ID; s.With == s.Owner {
-		return s, "", page.BadRequestError("You cannot share a project with its owner.")
+	s, err := auth.FindShare(r.Context(), p.store, from, with, r.PostForm.Get("project"))
+	if several, is := errors.AsType[*auth.AmbiguousProjectError](err); is {
+		err = page.BadRequestError(several.Error())
 	}
-	return s, with.Name, nil
+	s.Created, s.By = p.now(), who.Key
+	return s, with.Name, err
 }
 
 func (p *accountPages) addShare(r *http.Request, who server.Login) (notice, secret string, err error) {
@@ -361,23 +356,16 @@ func (p *accountPages) addShare(r *http.Request, who server.Login) (notice, secr
 	if err != nil {
 		return "", "", err
 	}
-	groups, err := p.store.Groups(r.Context(), server.Scope{User: s.Owner}, server.GroupQuery{})
-	if err != nil {
-		return "", "", err
+	if s.Project == "" {
+		return "", "", page.BadRequestError("No such project.")
 	}
-	for _, g := range ownProjects(groups.List, s.Owner) {
-		if g.ProjectHash == s.ProjectHash {
-			s.Project, s.Documents = g.Project, r.PostForm.Get("documents") != ""
-			what := g.Project + " is shared with " + with + ", "
-			if !s.Documents {
-				what += "without its linked documents."
-			} else {
-				what += "with its linked documents."
-			}
-			return what, "", p.access.AddShare(r.Context(), s)
-		}
+	s.Documents = r.PostForm.Get("documents") != ""
+	how := "without"
+	if s.Documents {
+		how = "with"
 	}
-	return "", "", page.BadRequestError("No such project.")
+	notice = s.Project + " is shared with " + with + ", " + how + " its linked documents."
+	return notice, "", p.access.AddShare(r.Context(), s)
 }
 
 func (p *accountPages) removeShare(r *http.Request, who server.Login) (notice, secret string, err error) {
