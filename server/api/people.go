@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -210,10 +209,9 @@ func addKey(q *accountRequest) (status int, answer any, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	key, hash := auth.NewKey()
-	k := server.Key{Name: in.Name, User: user, Created: time.Now().UTC()}
-	k.Hash, k.By = hash, q.Who.ID
-	if err := q.Access.AddKey(q.Context(), k); err != nil {
+	k := server.Key{Name: in.Name, User: user, Created: time.Now().UTC(), By: q.Who.ID}
+	key, err := q.Access.AddKey(q.Context(), k)
+	if err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("key added", "key", k.Name, "user", user.Name, "by", q.Who.User.Name)
@@ -224,21 +222,7 @@ func addKey(q *accountRequest) (status int, answer any, err error) {
 
 // ownKey returns the named key if it belongs to the caller or the caller is an owner.
 func (q *accountRequest) ownKey() (server.Key, error) {
-	user := q.Who.User.ID
-	if q.Who.User.Role == server.Owner {
-		user = 0
-	}
-	name := q.PathValue("name")
-	list, err := q.Store.Keys(q.Context(), user)
-	if err != nil {
-		return server.Key{}, err
-	}
-	for _, k := range list {
-		if k.Name == name {
-			return k, nil
-		}
-	}
-	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
+	return q.Access.OwnKey(q.Context(), q.Who.User, q.PathValue("name"))
 }
 
 // endedAnswer lists what revoking a key ended besides the key.
@@ -292,10 +276,8 @@ func rotateKey(q *accountRequest) (status int, answer any, err error) {
 	if !k.Revoked.IsZero() {
 		return 0, nil, wire.Refuse(http.StatusConflict, "revoked", "the key is revoked; make a new one")
 	}
-	key, hash := auth.NewKey()
-	now := time.Now().UTC()
-	next := server.Key{Name: k.Name, Hash: hash, Created: now, By: q.Who.ID}
-	if err := q.Access.RotateKey(q.Context(), next, now.Add(grace)); err != nil {
+	key, err := q.Access.RotateKey(q.Context(), k.Name, server.By{Key: q.Who.ID, At: time.Now().UTC()}, grace)
+	if err != nil {
 		return 0, nil, err
 	}
 	q.Log.Info("key rotated", "key", k.Name, "by", q.Who.User.Name)

@@ -132,10 +132,34 @@ const (
 	maxShares = 1000
 )
 
-// AddKey keeps a key of a user, made by that user or an owner. server.ErrHasMany when the user has a hundred.
-func (a *Access) AddKey(ctx context.Context, k server.Key) error {
+// AddKey makes a key of a user, which that user or an owner asks for, and returns it: the store keeps only its hash.
+// server.ErrHasMany when the user has a hundred.
+func (a *Access) AddKey(ctx context.Context, k server.Key) (secret string, err error) {
+	secret, k.Hash = NewKey()
 	k.Most = maxKeys
-	return a.store.AddKey(ctx, k)
+	return secret, a.store.AddKey(ctx, k)
+}
+
+// OwnKeys lists the keys that a user may change: the own ones, or for an owner all.
+func (a *Access) OwnKeys(ctx context.Context, user server.User) ([]server.Key, error) {
+	if user.Role == server.Owner {
+		return a.store.Keys(ctx, 0)
+	}
+	return a.store.Keys(ctx, user.ID)
+}
+
+// OwnKey returns the key of a name among those that a user may change. server.ErrNotFound when there is none.
+func (a *Access) OwnKey(ctx context.Context, user server.User, name string) (server.Key, error) {
+	list, err := a.OwnKeys(ctx, user)
+	if err != nil {
+		return server.Key{}, err
+	}
+	for _, k := range list {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return server.Key{}, fmt.Errorf("key %q: %w", name, server.ErrNotFound)
 }
 
 // AddShare adds a share; see server.Shares. server.ErrHasMany when there are a thousand of its owner's projects.
@@ -144,9 +168,11 @@ func (a *Access) AddShare(ctx context.Context, s server.Share) error {
 	return a.store.AddShare(ctx, s)
 }
 
-// RotateKey gives the name of a key to another one; see server.Keys. server.ErrHasMany when too many old ones still
-// work.
-func (a *Access) RotateKey(ctx context.Context, k server.Key, grace time.Time) error {
-	k.Most = 2 * maxKeys
-	return a.store.RotateKey(ctx, k, grace)
+// RotateKey gives the name of a key to another one, which it returns; see server.Keys. by is the key that asks.
+// server.ErrHasMany when too many old ones still work.
+func (a *Access) RotateKey(ctx context.Context, name string, by server.By, grace time.Duration) (secret string,
+	err error) {
+	secret, hash := NewKey()
+	k := server.Key{Name: name, Hash: hash, Created: by.At, By: by.Key, Most: 2 * maxKeys}
+	return secret, a.store.RotateKey(ctx, k, by.At.Add(grace))
 }

@@ -157,16 +157,8 @@ type keyRow struct {
 	Until time.Time // zero: for ever
 }
 
-// keys are those that the reader may change: one's own, or for owners all.
-func (p *accountPages) keys(r *http.Request, who server.Login) ([]server.Key, error) {
-	if who.User.Role == server.Owner {
-		return p.store.Keys(r.Context(), 0)
-	}
-	return p.store.Keys(r.Context(), who.User.ID)
-}
-
 func (p *accountPages) keyRows(r *http.Request, who server.Login, names map[int64]string) ([]keyRow, error) {
-	keys, err := p.keys(r, who)
+	keys, err := p.access.OwnKeys(r.Context(), who.User)
 	var out []keyRow
 	for _, k := range keys {
 		out = append(out, keyRow{k, names[k.User.ID], k.Revoked.IsZero() || k.Revoked.After(p.now()), k.Revoked})
@@ -179,26 +171,17 @@ func (p *accountPages) addKey(r *http.Request, who server.Login) (notice, secret
 	if err != nil {
 		return "", "", err
 	}
-	key, hash := auth.NewKey()
-	k := server.Key{User: who.User, Name: name, Hash: hash, Created: p.now(), By: who.Key}
-	if err := p.access.AddKey(r.Context(), k); err != nil {
-		return "", "", err
-	}
-	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, nil
+	key, err := p.access.AddKey(r.Context(), server.Key{User: who.User, Name: name, Created: p.now(), By: who.Key})
+	return "This is the key " + name + ". Copy it now: the server keeps only a hash of it.", key, err
 }
 
 // ownKey finds the key that a form names.
 func (p *accountPages) ownKey(r *http.Request, who server.Login) (server.Key, error) {
-	keys, err := p.keys(r, who)
-	if err != nil {
-		return server.Key{}, err
+	k, err := p.access.OwnKey(r.Context(), who.User, r.PostForm.Get("name"))
+	if errors.Is(err, server.ErrNotFound) {
+		err = page.BadRequestError("No such key.")
 	}
-	for _, k := range keys {
-		if k.Name == r.PostForm.Get("name") {
-			return k, nil
-		}
-	}
-	return server.Key{}, page.BadRequestError("No such key.")
+	return k, err
 }
 
 func (p *accountPages) revokeKey(r *http.Request, who server.Login) (notice, secret string, err error) {
@@ -218,14 +201,9 @@ func (p *accountPages) rotateKey(r *http.Request, who server.Login) (notice, sec
 	if err != nil {
 		return "", "", err
 	}
-	key, hash := auth.NewKey()
-	next := server.Key{Name: k.Name, Hash: hash, Created: p.now(), By: who.Key}
-	if err := p.access.RotateKey(r.Context(), next, p.now().Add(rotateGrace)); err != nil {
-		return "", "", err
-	}
+	key, err := p.access.RotateKey(r.Context(), k.Name, p.by(who), rotateGrace)
 	return "This is the new value of the key " + k.Name + ". Copy it now: the server keeps only a hash of it. " +
-			"The old value works for 24 more hours.",
-		key, nil
+		"The old value works for 24 more hours.", key, err
 }
 
 // addLink makes a one-time link: for the reader, or when an owner asks, for another user.
