@@ -43,6 +43,31 @@ type Piece struct {
 	Match bool   `json:"match"`
 }
 
+// Tokens is what answers used, each answer counted once.
+type Tokens struct {
+	Answers      int64 `json:"answers"`
+	Input        int64 `json:"input_tokens"`
+	Output       int64 `json:"output_tokens"`
+	CacheRead    int64 `json:"cache_read_tokens"`
+	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
+	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
+	Searches     int64 `json:"web_searches"` // of the web, which cost extra; no tokens
+}
+
+// All returns the number of tokens of every kind.
+func (t Tokens) All() int64 {
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite5m + t.CacheWrite1h
+}
+
+// Add returns the sum of both.
+func (t Tokens) Add(o Tokens) Tokens {
+	return Tokens{
+		Answers: t.Answers + o.Answers, Input: t.Input + o.Input, Output: t.Output + o.Output,
+		CacheRead: t.CacheRead + o.CacheRead, CacheWrite5m: t.CacheWrite5m + o.CacheWrite5m,
+		CacheWrite1h: t.CacheWrite1h + o.CacheWrite1h, Searches: t.Searches + o.Searches,
+	}
+}
+
 // ShareLink is an address that shows one session to anyone with it.
 type ShareLink struct {
 	ID        int64     `json:"id"`

@@ -122,7 +122,7 @@ func (l *Library) addAgents(ctx context.Context, ref remote.Ref, out *Shown) err
 	}
 	out.Tokens, out.Cost = 0, nil
 	for _, r := range sums.Rows { // one
-		out.Tokens += r.Input + r.Output + r.CacheRead + r.CacheWrite5m + r.CacheWrite1h
+		out.Tokens += r.All()
 		out.Cost = r.Cost
 	}
 	return nil

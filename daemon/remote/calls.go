@@ -192,8 +192,7 @@ type UsageRow struct {
 	Model       string `json:"model"`
 	Machine     string `json:"machine"`
 	Session     string `json:"session_id"` // of the transcript, which may be an agent's
-	Answers     int64  `json:"answers"`
-	Usage
+	protocol.Tokens
 	Cost     *float64 `json:"cost_usd"`        // nil: no price is known for any of them
 	Unpriced int64    `json:"unpriced_tokens"` // not in Cost
 }

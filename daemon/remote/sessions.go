@@ -35,7 +35,7 @@ type Session struct {
 	Agents      int                    `json:"agents"`
 	Copies      []protocol.SessionCopy `json:"copies"` // in lists only
 	Summary     Summary                `json:"summary"`
-	Usage       []Usage                `json:"usage"`
+	Usage       []protocol.Tokens      `json:"usage"`
 	Cost        *float64               `json:"cost_usd"`    // nil: no price is known
 	ForkedFrom  string                 `json:"forked_from"` // session; not in lists
 	Retention   Retention              `json:"retention"`   // not in lists
@@ -56,7 +56,7 @@ type Retention struct {
 // Tokens is the number of tokens of all kinds that the session's answers used.
 func (s *Session) Tokens() (n int64) {
 	for _, u := range s.Usage {
-		n += u.Input + u.Output + u.CacheRead + u.CacheWrite5m + u.CacheWrite1h
+		n += u.All()
 	}
 	return n
 }
@@ -70,15 +70,6 @@ type Summary struct {
 	Started     *time.Time `json:"started"`
 	Messages    int64      `json:"messages"`
 	Lines       int64      `json:"derived_lines"` // that the server has read so far
-}
-
-// Usage is what the answers of one model used, in tokens.
-type Usage struct {
-	Input        int64 `json:"input_tokens"`
-	Output       int64 `json:"output_tokens"`
-	CacheRead    int64 `json:"cache_read_tokens"`
-	CacheWrite5m int64 `json:"cache_write_5m_tokens"`
-	CacheWrite1h int64 `json:"cache_write_1h_tokens"`
 }
 
 // Past is one generation of a transcript.
