@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Markdown asks the program and returns a page with all its commands, for the documentation. Flags that say the same in
@@ -189,4 +193,138 @@ func writeFlags(b *strings.Builder, flags []item) {
 	for _, f := range flags {
 		fmt.Fprintf(b, "- `%s`: %s\n", f.name, f.about)
 	}
+}
+
+// manualPage is one program's page in section 1, written from what the program says with --help, of itself and of every
+// subcommand: no generator is linked into it. Help that is not understood is an error rather than left out.
+type manualPage struct {
+	Program string    // path of the program that is asked; it must run on this machine
+	Version string    // shown in the footer
+	Date    time.Time // shown in the footer; the same date gives the same bytes
+}
+
+// Write returns the page as roff: what Markdown returns, as md2man formats it, between the head that man expects and
+// the sections that help does not have. It is called in the module's root.
+func (p manualPage) Write(ctx context.Context) (string, error) {
+	root, err := p.ask(ctx)
+	if err != nil {
+		return "", err
+	}
+	body, err := p.Markdown(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, commands, _ := strings.Cut(body, "\n## ") // without its title, and who writes it
+	commands = strings.Replace(commands, "[configuration](configuration.md)", "`ccship config --help`", 1)
+	name, _, _ := strings.Cut(root.usage[0], " ")
+	tool, err := toolPath(ctx, "go-md2man")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, tool)
+	cmd.Stdin = strings.NewReader(fmt.Sprintf("%% %s 1 %q %q %q\n\n# NAME\n\n%s - %s\n\n# SYNOPSIS\n\n**%s**\n\n## %s",
+		strings.ToUpper(name), p.Date.UTC().Format(time.DateOnly), name+" "+p.Version, "User Commands", name, root.about,
+		strings.Join(root.usage, "**\n\n**"), commands))
+	page, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("go-md2man: %w%s", err, reason(err))
+	}
+	more, err := os.ReadFile(filepath.Join("packaging", "release", name+".roff"))
+	if err != nil {
+		return "", err
+	}
+	hyphens := strings.NewReplacer(`\-`, `\-`, "-", `\-`) // must stay what they are when copied
+	return hyphens.Replace(string(page)) + string(more), nil
+}
+
+// ask runs a command with --help, in an environment in which defaults are the same everywhere.
+func (p manualPage) ask(ctx context.Context, command ...string) (help, error) {
+	args := append(slices.Clone(command), "--help")
+	if len(command) == 0 {
+		args = []string{"help", "all"} // the program's own help may be a first page
+	}
+	cmd := exec.CommandContext(ctx, p.Program, args...)
+	cmd.Env = []string{"HOME=~", "NO_COLOR=1"}
+	out, err := cmd.Output()
+	if err != nil {
+		return help{}, fmt.Errorf("%s %s --help: %w", p.Program, strings.Join(command, " "), err)
+	}
+	h, err := parseHelp(string(out))
+	if err != nil {
+		return h, fmt.Errorf("read %s %s --help: %w", p.Program, strings.Join(command, " "), err)
+	}
+	return h, nil
+}
+
+func withoutHelp(flags []item) []item {
+	var kept []item
+	for _, flag := range flags {
+		if !strings.HasPrefix(flag.name, "-h, --help") {
+			kept = append(kept, flag)
+		}
+	}
+	return kept
+}
+
+// help is what a command says with --help, as cobra lays it out.
+type help struct {
+	about    string   // the text before "Usage:"
+	usage    []string // forms of the command line
+	examples string
+	commands []item // subcommands
+	flags    []item // its own
+	global   []item // those of every command
+}
+
+// item is a name and what it means.
+type item struct{ name, about string }
+
+// parseHelp takes cobra's help apart. A section it does not know is an error.
+func parseHelp(text string) (help, error) {
+	var h help
+	about, rest, ok := strings.Cut("\n"+text, "\nUsage:\n")
+	if !ok {
+		return h, fmt.Errorf("no usage in %q", text)
+	}
+	h.about = strings.TrimSpace(about)
+	section := "Usage:"
+	for line := range strings.Lines(rest) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case line == "", strings.HasPrefix(line, `Use "`) && strings.HasSuffix(line, "for more information about a command."):
+			continue
+		case line[0] != ' ':
+			section = line
+			continue
+		}
+		var err error
+		switch {
+		case section == "Usage:":
+			h.usage = append(h.usage, strings.TrimSpace(line))
+		case section == "Aliases:": // the page names commands by their first name
+		case section == "Examples:":
+			h.examples += line + "\n"
+		case section == "Available Commands:", strings.HasSuffix(section, " commands:"):
+			h.commands, err = addItem(h.commands, line, " ")
+		case section == "Flags:":
+			h.flags, err = addItem(h.flags, line, "  ")
+		case section == "Global Flags:":
+			h.global, err = addItem(h.global, line, "  ")
+		default:
+			return h, fmt.Errorf("unknown section %q", section)
+		}
+		if err != nil {
+			return h, fmt.Errorf("%s %w", section, err)
+		}
+	}
+	return h, nil
+}
+
+// addItem reads a line of a list: a name, the gap, what it means.
+func addItem(items []item, line, gap string) ([]item, error) {
+	name, about, ok := strings.Cut(strings.TrimSpace(line), gap)
+	if !ok {
+		return nil, fmt.Errorf("no meaning in %q", line)
+	}
+	return append(items, item{name, strings.TrimSpace(about)}), nil
 }
