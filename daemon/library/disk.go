@@ -148,7 +148,7 @@ func (l *Library) diskItem(ctx context.Context, file activeFile, known agents) I
 // count takes over what was counted.
 func (i *Item) count(c counted) {
 	i.Title = c.Title
-	i.Messages, i.Tokens, i.Cost, i.Counts = c.Messages, c.Tokens, c.Cost, Complete
+	i.Messages, i.Tokens, i.Cost, i.Unpriced, i.Counts = c.Messages, c.Tokens, c.Cost, c.Unpriced, Complete
 }
 
 // fileItem returns what a transcript's beginning says of its session.

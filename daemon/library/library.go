@@ -52,8 +52,9 @@ type Item struct {
 	ChangedAt  time.Time `json:"changed_at"` // the time of its newest record
 	Messages   int64     `json:"messages"`
 	Tokens     int64     `json:"tokens"`
-	Cost       *float64  `json:"cost_usd"` // null: no known price
-	Counts     string    `json:"counts"`   // what is known of the three: Complete, Reading or Unknown
+	Cost       *float64  `json:"cost_usd"`                  // null: no known price
+	Unpriced   int64     `json:"unpriced_tokens,omitempty"` // not in cost_usd
+	Counts     string    `json:"counts"`                    // what is known of the three: Complete, Reading or Unknown
 	Bytes      int64     `json:"bytes"`
 	Agents     int       `json:"agents"`
 	Generation int64     `json:"generation"`
@@ -139,7 +140,8 @@ func (l *Library) onServer(ctx context.Context, f Filter, machine *string,
 func (l *Library) item(s *remote.Session, disk map[string]File) Item {
 	i := Item{
 		Session: s.SessionID, State: OnServer, Title: s.Summary.Title, Project: s.Project, Cwd: s.Cwd,
-		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages, Tokens: s.Tokens(), Cost: s.Cost,
+		Machine: s.Machine, Host: s.Host, ChangedAt: s.Last, Messages: s.Summary.Messages,
+		Tokens: s.Tokens(), Cost: s.Cost, Unpriced: s.Unpriced,
 		Bytes: s.Bytes, Agents: s.Agents, Generation: s.Generation, Counts: countsOf(s),
 	}
 	for _, name := range l.names(s) {

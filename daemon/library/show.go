@@ -120,10 +120,10 @@ func (l *Library) addAgents(ctx context.Context, ref remote.Ref, out *Shown) err
 	if err != nil {
 		return err
 	}
-	out.Tokens, out.Cost = 0, nil
+	out.Tokens, out.Cost, out.Unpriced = 0, nil, 0
 	for _, r := range sums.Rows { // one
 		out.Tokens += r.All()
-		out.Cost = r.Cost
+		out.Cost, out.Unpriced = r.Cost, r.Unpriced
 	}
 	return nil
 }

@@ -272,6 +272,7 @@ type counted struct {
 	Lines           int64
 	Tokens          int64 // of each answer once
 	Cost            *float64
+	Unpriced        int64 // tokens that are not in Cost
 }
 
 // count reads a session and its agents' transcripts.
@@ -296,7 +297,7 @@ func (l *Library) count(ctx context.Context, file File, agents []string) (c coun
 		cost = cost.Plus(prices.Cost(a.Model, a.Usage, a.Usage.Context() > transcript.LongContext))
 	}
 	if cost.Known() && cost.Priced > 0 {
-		c.Cost = &cost.USD
+		c.Cost, c.Unpriced = &cost.USD, cost.Unpriced
 	}
 	return c, nil
 }

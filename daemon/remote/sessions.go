@@ -36,7 +36,8 @@ type Session struct {
 	Copies      []protocol.SessionCopy `json:"copies"` // in lists only
 	Summary     Summary                `json:"summary"`
 	Usage       []protocol.Tokens      `json:"usage"`
-	Cost        *float64               `json:"cost_usd"`    // nil: no price is known
+	Cost        *float64               `json:"cost_usd"` // nil: no price is known
+	Unpriced    int64                  `json:"unpriced_tokens"`
 	ForkedFrom  string                 `json:"forked_from"` // session; not in lists
 	Retention   Retention              `json:"retention"`   // not in lists
 	Generations []Past                 `json:"generations"` // of one epoch; not in lists

@@ -42,7 +42,7 @@ func figures(s *library.Item) []string {
 	case library.Unknown:
 		return []string{unknown, unknown, unknown}
 	}
-	return []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), money(s.Cost)}
+	return []string{amount.Counted(s.Messages, "message", "messages"), humanTokens(s.Tokens), atLeast(s.Cost, s.Unpriced)}
 }
 
 // saved says whether the server has a session. Where the server was not asked, there is no state.
@@ -124,7 +124,7 @@ func (v View) retention(r *remote.Retention) string {
 func used(s *library.Item) string {
 	text := humanTokens(s.Tokens) + ", no price"
 	if s.Cost != nil {
-		text = humanTokens(s.Tokens) + ", " + money(s.Cost)
+		text = humanTokens(s.Tokens) + ", " + atLeast(s.Cost, s.Unpriced)
 	}
 	if s.Agents > 0 {
 		text += ", with its agents"

@@ -333,3 +333,12 @@ func (v View) wrap(text string) []string {
 	}
 	return term.Wrap(text, max(1, v.Columns-nameWidth-1))
 }
+
+// atLeast is what tokens cost of which some have no price.
+func atLeast(cost *float64, unpriced int64) string {
+	text := money(cost)
+	if cost != nil && unpriced > 0 {
+		text += "+"
+	}
+	return text
+}

@@ -283,16 +283,7 @@ func usageCells(by []string, row library.Row) []string {
 	for _, c := range usageColumns {
 		cells = append(cells, amount.Count(c.of(row)))
 	}
-	return append(cells, usageCost(row))
-}
-
-// usageCost is what a row's tokens cost.
-func usageCost(row library.Row) string {
-	text := money(row.Cost)
-	if row.Cost != nil && row.Unpriced > 0 {
-		text += "+"
-	}
-	return text
+	return append(cells, atLeast(row.Cost, row.Unpriced))
 }
 
 // UsageFault says in one line what could not be read.
