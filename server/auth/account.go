@@ -58,7 +58,8 @@ func notLast(ctx context.Context, st server.Users, user server.User) error {
 	return ErrLastOwner
 }
 
-// Someone returns the named user; the caller for "". Only an owner may act for others: to anyone else they do not exist.
+// Someone returns the named user; the caller for "". Only an owner may act for others, who do not exist for anyone
+// else.
 func Someone(ctx context.Context, st server.Users, caller server.User, name string) (server.User, error) {
 	if name == "" || name == caller.Name {
 		return caller, nil
