@@ -59,10 +59,6 @@ func TestDoctorNarrow(t *testing.T) {
 		kit.Check(t, strings.Count(coloured, "\x1b[") != 0 && showtest.Uncoloured(coloured) == plain,
 			"%d columns: %q", width, coloured)
 	}
-	s := control.Status{State: "watching", Files: &control.Files{Tracked: 3, Unfinished: 2}}
-	text = View{}.Status(s)
-	kit.Check(t, strings.Contains(text, "every finished line is on the server") &&
-		strings.Contains(text, "2 with an unfinished last line"), "%s", text)
 }
 
 // TestLinkList shows documents to people.
@@ -156,6 +152,10 @@ func TestNotRead(t *testing.T) {
 		_, _, words := watching(s)
 		kit.Check(t, !strings.Contains(words, "everything is"), "%+v: %s", n, words)
 	}
+	s := control.Status{State: "watching", Files: &control.Files{Tracked: 3, Unfinished: 2}}
+	text := View{}.Status(s)
+	kit.Check(t, strings.Contains(text, "every finished line is on the server") &&
+		strings.Contains(text, "2 with an unfinished last line"), "%s", text)
 }
 
 // TestSessionsText is what people see of them.
