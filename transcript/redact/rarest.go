@@ -146,11 +146,19 @@ func (p *planner) enter(f *frame) {
 
 func (p *planner) exact(h uint32) { p.search.exact[h/64] |= 1 << (h % 64) }
 
+// common is how often texts have one of frequent.
+const common = 0.0006
+
 // rate estimates how often texts have a part of a literal.
 func rate(part string) float64 {
 	least := math.Inf(1)
 	for n := range len(part) - 2 {
-		least = min(least, max(0.00004, triples()[strings.ToLower(part[n:n+3])]))
+		text := strings.ToLower(part[n : n+3])
+		rate := max(0.00004, triples()[text])
+		if strings.Contains(text, " ") {
+			rate = common // beside a space, most pairs of letters are
+		}
+		least = min(least, rate)
 	}
 	switch {
 	case len(part) < 3:
@@ -165,7 +173,7 @@ func rate(part string) float64 {
 var triples = sync.OnceValue(func() map[string]float64 {
 	all := map[string]float64{}
 	for text := range strings.FieldsSeq(frequent) {
-		all[text] = 0.0006
+		all[text] = common
 	}
 	for text := range strings.FieldsSeq(everywhere) {
 		all[text] = 0.002
@@ -204,7 +212,8 @@ const frequent = "" +
 	"run rvi ryp sec sed sei seq set sg_ sha sho sid sin sis ski slu sop sou spa std ste sti sts sub sul sum syn " +
 	"tad tag tai tal tam tan tar tas tbr tch tco tde teg tem tex tfo tha thi tho ths thu tid tie top tpu tru try " +
 	"tse tst tte tti tto ttr tuu ual ude uen ues ula uld ull ult umb umm unc und unt upd urc ure urr usa uth uti " +
-	"utp val var vat ved ven vic whe win wit wri xis xte ypt yte "
+	"utp val var vat ved ven vic whe win wit wri xis xte ypt yte " +
+	"apt dap fie ied ifi itt kup nab rma tia tup "
 
 // everywhere are the most common ones: sessionId, version and input_tokens have them, or a line of hyphens.
 const everywhere = "" +

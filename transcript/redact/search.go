@@ -79,7 +79,7 @@ type search struct {
 	airtable int           // the literal airtableForm; -1: there is none
 	harness  int           // the literal harnessForm; -1: there is none
 	slots    [slots]slot   // by the hash of the two bytes in the middle of a frame
-	exact    [1024]uint64  // by hashes of a frame in lower case, or of those three bytes that are in the literal
+	exact    [2048]uint64  // by hashes of a frame in lower case, or of those three bytes that are in the literal
 	first    [slots]uint16 // the first entry of a slot; the entries are in the order of the slots
 	entries  []entry
 }
@@ -109,9 +109,9 @@ const (
 func slotOf(middle uint16) uint32 { return uint32(middle) * 0x9e3779b1 >> 19 }
 
 // The hashes of a frame, of its first three bytes, and of its last three.
-func ofFour(frame uint32) uint32  { return frame * 0xfdaa700f >> 16 }
-func ofFirst(frame uint32) uint32 { return frame & 0xffffff * 0xe49428f5 >> 16 }
-func ofLast(frame uint32) uint32  { return frame >> 8 * 0xeba94c4f >> 16 }
+func ofFour(frame uint32) uint32  { return frame * 0xfdaa700f >> 15 }
+func ofFirst(frame uint32) uint32 { return frame & 0xffffff * 0xe49428f5 >> 15 }
+func ofLast(frame uint32) uint32  { return frame >> 8 * 0xeba94c4f >> 15 }
 
 // escapes are the beginnings of a backslash's escapes that can split a literal, and of characters without width.
 var escapes = []string{`\/`, `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`, `\u00ad`, `\u200`, `\u202`, `\u206`, `\ufeff`,
