@@ -240,4 +240,7 @@ func share(c byte) float64 {
 }
 
 // letters are the shares of a to z, of a thousand.
-var letters = [26]uint8{52, 10, 25, 28, 85, 14, 13, 20, 52, 2, 6, 30, 19, 52, 48, 18, 1, 45, 46, 67, 22, 7, 10, 3, 11, 1}
+var letters = [26]uint8{
+	52, 10, 25, 28, 85, 14, 13, 20, 52, 2, 6, 30, 19,
+	52, 48, 18, 1, 45, 46, 67, 22, 7, 10, 3, 11, 1,
+}
