@@ -88,17 +88,6 @@ func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo 
 	return r.written, nil
 }
 
-// fresh says whether lines all lie at or past to and ascend: nothing can collide.
-func fresh(lines []server.Line, to int64) bool {
-	for _, l := range lines {
-		if l.Index < to {
-			return false
-		}
-		to = l.Index + 1
-	}
-	return true
-}
-
 // rewriting is a batch whose lines become rows.
 type rewriting struct {
 	x       *Lines
@@ -126,7 +115,7 @@ func (h *heldLine) is(l server.Line) bool {
 }
 
 func (r *rewriting) all(ctx context.Context, storedTo int64) error {
-	if !fresh(r.b.Lines, storedTo) {
+	if slices.ContainsFunc(r.b.Lines, func(l server.Line) bool { return l.Index < storedTo }) {
 		if err := r.find(ctx); err != nil {
 			return err
 		}
