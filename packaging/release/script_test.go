@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"net/http"
@@ -189,6 +190,35 @@ func TestInstallScriptPlaces(t *testing.T) {
 			kit.Check(t, len(entries) <= 2, "it leaves %v", entries)
 		})
 	}
+}
+
+// TestInstallScriptStalls: a server that stops in the middle does not hold the script up for ever. A curl in front of the
+// real one has seconds instead of half a minute.
+func TestInstallScriptStalls(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Skip("needs a shell and curl")
+	}
+	r := fakeRelease(t)
+	stalled := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Length", "1000000")
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+	}))
+	defer stalled.Close()
+	bin, tmp := t.TempDir(), t.TempDir()
+	faster := "#!/bin/sh\nfor a; do\n\tshift\n\tif [ \"$a\" = 30 ]; then a=1; fi\n\tset -- \"$@\" \"$a\"\ndone\nexec " + curl + " \"$@\"\n"
+	kit.Must(t, os.WriteFile(filepath.Join(bin, "curl"), []byte(faster), 0o755))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", filepath.Join(r.out, "install.sh"))
+	cmd.WaitDelay = time.Second
+	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH"), "CCSHIP_DOWNLOAD_URL=" + stalled.URL, "TMPDIR=" + tmp}
+	out, _ := cmd.CombinedOutput()
+	kit.Require(t, ctx.Err() == nil, "it still waits:\n%s", out)
+	kit.Equal(t, "exit code", cmd.ProcessState.ExitCode(), 1)
+	kit.Has(t, "it says", string(out), "install: can't download", "hint: try again")
+	kit.Equal(t, "it leaves", len(kit.Try(os.ReadDir(tmp)).Must(t)), 0)
 }
 
 // checkInstalled looks at the programs after a run that succeeded or failed.
