@@ -153,7 +153,7 @@ func TestNotRead(t *testing.T) {
 		kit.Check(t, !strings.Contains(words, "everything is"), "%+v: %s", n, words)
 	}
 	s := control.Status{State: "watching", Files: &control.Files{Tracked: 3, Unfinished: 2}}
-	text := View{}.Status(s)
+	text = View{}.Status(s)
 	kit.Check(t, strings.Contains(text, "every finished line is on the server") &&
 		strings.Contains(text, "2 with an unfinished last line"), "%s", text)
 }
