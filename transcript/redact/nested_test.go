@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -25,5 +26,16 @@ func TestNested(t *testing.T) {
 			masked, _ := m.Line(line)
 			kit.Check(t, !bytes.Contains(masked, []byte(secret)), "in %d layers: %s", n, masked)
 		}
+	}
+}
+
+// TestTokenEnds leaves the quote behind a token as it is.
+func TestTokenEnds(t *testing.T) {
+	m := parallel(t)
+	const random = "CHtVvARV6fDHI5AHbZZlT3q8Xw2Jk9Lm4Np7Rs1Uv5Yz"
+	for _, token := range []string{"sk-" + random[:22], "pa-" + random[:43], "fnAD" + random[:36], "K001" + random[:27], "AAAAAAAAAAAAAAAAAAAAAA" + random} {
+		in := `{"b":` + quote(`{"x":"`+token+`"}`) + `}`
+		out, ranges := m.Object([]byte(in))
+		kit.Check(t, len(ranges) > 0 && strings.HasSuffix(string(out), `\"}"}`), "%s became %s", in, out)
 	}
 }

@@ -141,7 +141,7 @@ var prefixRules = []Rule{
 	token("context7", "https://context7.com/docs", `ctx7sk-`+uuid, "ctx7sk-"),
 	token("helicone", "https://docs.helicone.ai/", `sk-helicone-(?:[a-z]{2}-)?[a-z0-9]{7}(?:-[a-z0-9]{7}){3}`, "sk-helicone-"),
 	token("neon", "https://neon.com/docs/connect/connect-from-any-app", `npg_[A-Za-z0-9]{12,}\b`, "npg_"),
-	random(4.2, token("voyage", "https://docs.voyageai.com/docs/api-key-and-installation", `pa-[\w-]{43}(?:[^\w-]|\z)`, "pa-")),
+	random(4.2, token("voyage", "https://docs.voyageai.com/docs/api-key-and-installation", `(pa-[\w-]{43})(?:[^\w-]|\z)`, "pa-")),
 	token("ansible-vault", "https://docs.ansible.com/ansible/latest/vault_guide/vault_using_encrypted_content.html",
 		`\$ANSIBLE_VAULT;\d\.\d;AES256(?:;[\w.-]+)?((?:(?:\s|\\[nr])+[0-9a-f]{20,80})+)`, "$ANSIBLE_VAULT"),
 	token("slack-session", "https://docs.slack.dev/authentication/tokens/", `xox[cd]-[\w%/+.-]{20,}={0,2}`, "xoxc-", "xoxd-"),
