@@ -278,4 +278,10 @@ conn.simple_bind_s("cn=kim,dc=example", "‹«p16»›")
 paramiko.connect('h', 22, 'kim', '‹«p16»›')
 A temporary password is generated for root@localhost: ‹«p16»›
 Unseal Key 1: ‹«a44»›
+drush user:password kim '‹«p16»›'
+kubectl create secret generic s --from-literal=pw='‹«p16»›'
+netdom join h /domain:d /passwordd:‹«p16»›
+aws --profile x configure set aws_secret_access_key ‹«a40»›
+virsh secret-set-value u ‹«a24»==›
+User::create(['hash' => bcrypt('‹«p16»›')])
 `

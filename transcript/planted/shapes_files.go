@@ -210,4 +210,7 @@ createUser kim SHA-256 "‹«p16»›"
 WebUI\Password_PBKDF2="@ByteArray(‹«a22»==:«a86»==›)"
 "Jwt": { "Issuer": "x", "Key": "‹«a40»›" }
 wachtwoord: ‹«p16»›
+stats auth kim:‹«p16»›
+kim:{PLAIN}‹«p16»›::::::
+cache_peer proxy parent 3128 0 no-query login=kim:‹«p16»›
 `

@@ -55,9 +55,9 @@ var callRules = []Rule{
 		Name:   "crypto-key",
 		Source: "https://nodejs.org/api/crypto.html#cryptocreatehmacalgorithm-key-options",
 		Pattern: `(?i)(?:(?:createhmac|create(?:de)?cipheriv|aes\.(?:en|de)crypt|pgp_sym_(?:en|de)crypt(?:_bytea)?|hash_hmac|openssl_(?:en|de)crypt)\s*\(\s*` +
-			`(?:(?:["'][^"'\n]{1,24}["']|[\w.$]{1,60})\s*,\s*){1,2}[bru]?|(?:hmac\.(?:new|digest)|\bfernet|cookieparser|hashpw|bcrypt\.hash(?:sync)?|password_(?:hash|verify)|hmacsha\d+|secretkeyspec)\s*\(\s*[bru]?)` + quotedValue,
+			`(?:(?:["'][^"'\n]{1,24}["']|[\w.$]{1,60})\s*,\s*){1,2}[bru]?|(?:hmac\.(?:new|digest)|\bfernet|cookieparser|hashpw|\bbcrypt(?:\.hash(?:sync)?)?|password_(?:hash|verify)|hmacsha\d+|secretkeyspec)\s*\(\s*[bru]?)` + quotedValue,
 		Literals: []string{"createhmac", "cipheriv(", "aes.encrypt", "aes.decrypt", "pgp_sym", "hash_hmac", "openssl_encrypt", "openssl_decrypt", "hmac.new(", "hmac.digest(",
-			"fernet(", "cookieparser(", "hashpw(", "bcrypt.hash", "password_hash(", "password_verify(", "hmacsha", "secretkeyspec"},
+			"fernet(", "cookieparser(", "hashpw(", "bcrypt.hash", "bcrypt(", "password_hash(", "password_verify(", "hmacsha", "secretkeyspec"},
 		Fold: true, Before: 2, After: 200, near: quoted, loose: true,
 	},
 	{

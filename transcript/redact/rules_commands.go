@@ -26,9 +26,9 @@ var commandRules = []Rule{
 	program("https://www.mongodb.com/docs/mongodb-shell/reference/options/",
 		`mongo(?:sh|dump|restore|export|import|stat|top|files)?|cqlsh|clickhouse-client|influx|twine\s+upload|ncftpput|rdesktop|xfreerdp|`+
 			`crackmapexec|netexec|nxc|evil-winrm|smbmap|hydra|psexec(?:64)?|ftp|vncdo|svn|snowsql|vsql|bteq|kinit|nordvpn|`+
-			`security\s+(?:unlock|set)-keychain[\w-]*|poetry\s+publish|sops|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino|rabbitmqadmin|airflow\s+users|xcrun\s+altool|certutil|racadm|yt-dlp|az\s+sql|winrs|hdbsql|nuget\s+(?:sources?\s+add|add\s+source)`,
+			`security\s+(?:unlock|set)-keychain[\w-]*|poetry\s+publish|sops|ksql|useradd|usermod|htdigest|mc|freerdp|wmiexec\.py|impacket-\w+|msfconsole|pscp|plink|putty|neo4j-admin|cypher-shell|arangosh|dse|presto|trino|rabbitmqadmin|airflow\s+users|xcrun\s+altool|certutil|racadm|yt-dlp|az\s+sql|winrs|hdbsql|nuget\s+(?:sources?\s+add|add\s+source)`,
 		`-p[:= ]?[ \t]*`, "mongo", "cqlsh", "clickhouse-client", "influx", "twine", "ncftpput", "rdesktop", "freerdp", "crackmapexec", "netexec",
-		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "set-keychain", "poetry publish", "useradd", "usermod", "wmiexec",
+		"nxc ", "evil-winrm", "smbmap", "hydra", "psexec", "snowsql", "vsql", "unlock-keychain", "set-keychain", "poetry publish", "ksql ", "useradd", "usermod", "wmiexec",
 		"impacket", "pscp", "plink", "cypher-shell", "arangosh", "trino ", "rabbitmqadmin", "airflow users", "xcrun altool", "certutil",
 		"racadm", "yt-dlp", "az sql", "winrs", "hdbsql", "add source", "sources add"),
 	program("https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-utility",
@@ -69,8 +69,8 @@ var commandRules = []Rule{
 	{
 		Name:     "command",
 		Source:   "https://learn.microsoft.com/windows-server/administration/windows-commands/cmdkey",
-		Pattern:  `(?i)\s/(?:pass|password|rp|p|pw):` + commandValue,
-		Literals: []string{"/pass:", "/password:", "/rp:", "/p:", "/pw:"}, Fold: true, Before: 2, loose: true, near: words,
+		Pattern:  `(?i)\s/(?:pass|password[do]?|rp|p|pw):` + commandValue,
+		Literals: []string{"/pass:", "/password:", "/passwordd:", "/passwordo:", "/rp:", "/p:", "/pw:"}, Fold: true, Before: 2, loose: true, near: words,
 	},
 	{
 		Name:   "command",
@@ -102,15 +102,16 @@ var commandRules = []Rule{
 		`mc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+|heroku\s+config:set\s+\w+=`,
 		"htpasswd -", "wpa_passphrase", "rabbitmqctl", "poetry config", "composer config", "bw login", "cargo login", "vault login",
 		"rclone obscure", "bw unlock", "wifi connect", "mc alias", "mc config", "config:set"),
-	following(`(?:set|change|reset)[_-]passw(?:or)?d\s+[\w.@-]+[ \t]|nsupdate\b[^\n|;]*\s-y\s+(?:[\w-]+:)?[\w.-]+:|--(?:src-|dest-)?creds[= ]+[\w.@-]+:|mosquitto_passwd\s+-b\s+\S+\s+\S+[ \t]|(?:netlify\s+env:set|glab\s+variable\s+set)\s+\w*(?i:pass|pwd|secret|token|key|auth|cred)\w*[ \t]|`+
+	following(`user:password\s+\S+[ \t]|secret-set-value\s+\S+[ \t]|/setcredentials\s+\S+\s+\S+\s+\S+\s+\S+[ \t]|vmrun\s[^\n|;]*\s-gp|`+
+		`swift\s[^\n|;]*\s-K|stats\s+auth\s+[\w.@-]+:|cache_peer\s[^\n]{0,200}\slogin=[\w.@-]+:|(?:set|change|reset)[_-]passw(?:or)?d\s+[\w.@-]+[ \t]|nsupdate\b[^\n|;]*\s-y\s+(?:[\w-]+:)?[\w.-]+:|--(?:src-|dest-)?creds[= ]+[\w.@-]+:|mosquitto_passwd\s+-b\s+\S+\s+\S+[ \t]|(?:netlify\s+env:set|glab\s+variable\s+set)\s+\w*(?i:pass|pwd|secret|token|key|auth|cred)\w*[ \t]|`+
 		`ngrok\s+(?:config\s+add-)?authtoken|networksetup\s+-setairportnetwork\s+\w+\s+\S+[ \t]|\b(?:input|owner|user)_pw|`+
 		`hash-password\s+--plaintext|radtest\s+[^\s;&|-][^\s;&|]*[ \t]|`+
 		`bundle\s+config\s+(?:set\s+)?(?:--\w+\s+)?[\w-]+(?:\.[\w-]+)+\s+[\w.@-]+:|cloudflared\s+service\s+install|`+
 		`(?:wifi-sec\.psk|802-1x\.password)`,
-		"set_passw", "set-passw", "change_passw", "change-passw", "reset-passw", "reset_passw", "nsupdate ", "creds",
+		"user:password", "secret-set-value", "/setcredentials", "vmrun ", "swift ", "stats auth", "cache_peer ", "set_passw", "set-passw", "change_passw", "change-passw", "reset-passw", "reset_passw", "nsupdate ", "creds",
 		"mosquitto_passwd", "netlify env", "ngrok ", "add-authtoken", "glab variable", "-setairportnetwork", "input_pw", "owner_pw", "user_pw",
 		"--plaintext", "radtest ", "bundle config", "cloudflared service", "wifi-sec.psk", "802-1x.password"),
-	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+configure\s+set\s+\S*(?:secret|token)\w*|`+
+	following(`npm\s+config\s+set\s+\S*(?:_auth\w*|_password|[tT]oken)|aws\s+(?:--\w+\s+\S+\s+)?configure\s+set\s+\S*(?:secret|token)\w*|`+
 		`dotnet\s+user-secrets\s+set\s+\S+|gh\s+secret\s+set\s+\S+\s+(?:-b|--body)|doctl\s+auth\s+init\s+-t|`+
 		`yarn\s+config\s+set\s+(?:-\w+\s+)?\S*(?:[aA]uthToken|[aA]uthIdent)|ansible-vault\s+encrypt_string|set_network\s+\d+\s+psk\s+['"]?|`+
 		`iwconfig\s+\w+\s+key\s+s:|rclone\s+config\s+create\s+[^\n|;]*\s(?:pass|password|token|secret_access_key)|`+
@@ -118,7 +119,7 @@ var commandRules = []Rule{
 		`dvc\s+remote\s+modify\s+(?:--local\s+)?\S+\s+(?:password|secret_access_key)|`+
 		`nuget\s+(?:push|setapikey)(?:\s+[^-\s]\S*)?(?:\s+-k|\s+-ApiKey)?|git\s+config\s+(?:--\w+\s+)*\S*(?:[tT]oken|[pP]assword)|`+
 		`pulumi\s+config\s+set\s+(?:--secret\s+\S+|\S*(?i:pass|secret|token|key)\S*)|fly(?:ctl)?\s+secrets\s+set\s+\w+=|wrangler\s+secret\s+put\s+\w+`,
-		"npm config", "yarn config", "encrypt_string", "set_network", "iwconfig", "rclone config", "aws configure", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
+		"npm config", "yarn config", "encrypt_string", "set_network", "iwconfig", "rclone config", "configure set", "user-secrets", "gh secret", "doctl auth", "put-parameter", "keyvault secret", "gpg ", "dvc remote",
 		"nuget ", "git config", "pulumi config", "secrets set", "secret put"),
 }
 

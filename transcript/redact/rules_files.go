@@ -162,6 +162,12 @@ var fileRules = []Rule{
 		Pattern:  `@ByteArray\(([A-Za-z0-9+/]{20,}={0,2}:[A-Za-z0-9+/]{40,}={0,2})\)`,
 		Literals: []string{"@ByteArray("}, Before: 2, After: 200,
 	},
+	{
+		Name:     "password",
+		Source:   "https://doc.dovecot.org/latest/core/config/auth/databases/passwd_file.html",
+		Pattern:  `\{(?:PLAIN|CLEARTEXT)\}([^\s"'<&:]{5,})`,
+		Literals: []string{"{PLAIN}", "{CLEARTEXT}"}, Before: 2, After: 80, loose: true,
+	},
 	{ // as programs print it
 		Name:     "printed",
 		Source:   "https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html",

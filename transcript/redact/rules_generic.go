@@ -10,7 +10,7 @@ const (
 	tokenKinds = `(?:access|identity|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
 		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
 	// passwords are names for which a short value will do.
-	passwords = `(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|senha|contrase(?:ñ|n)a|mot_?de_?passe|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|[^\w])pw)`
+	passwords = `(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|senha|contrase(?:ñ|n)a|mot_?de_?passe|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|\b)pw)`
 	names     = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
@@ -353,7 +353,7 @@ var genericRules = []Rule{
 
 // nameLiterals are parts of names, in lower case.
 var nameLiterals = []string{
-	"passw", "passphrase", "passcode", "pass", "kennwort", "wachtwoord", "senha", "contrase", "mot_de_passe", "motdepasse", "pwd", "_pw", ".pw", " pw", `"pw`, "'pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
+	"passw", "passphrase", "passcode", "pass", "kennwort", "wachtwoord", "senha", "contrase", "mot_de_passe", "motdepasse", "pwd", "_pw", ".pw", " pw", `"pw`, "'pw", "=pw", "secret", "psk", "creds", "credential", "_key", "-key", "apikey",
 	"accesskey", "privatekey", "authkey", "masterkey", "accountkey", "sharedkey", "clientkey", "encryptionkey", "signingkey",
 	"licensekey", "serverkey", "sessionkey", "validationkey", "decryptionkey", "subscriptionkey", "storagekey", "servicekey",
 	"presharedkey", "api key", "api.key", "access key", "access.key", "auth.key", "private.key", "_token", "-token", "accesstoken", "authtoken", "refreshtoken", "bottoken", "apitoken", "bearertoken",

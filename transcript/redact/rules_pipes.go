@@ -3,7 +3,7 @@ package redact
 // readers are programs, with their options, that read a secret from their input.
 const readers = `--password-stdin|--with-token|--passphrase-fd|--stdin\b|-stdinpass|sudo\s+(?:-\w+\s+)*-S|-pass(?:in)?\s+stdin|cryptsetup|kinit|\bsu\s|` +
 	`gh\s+(?:auth|secret|variable)|(?:secrets?|env|variable)(?:\s+versions)?[\s:]+(?:create|set|put|add|import)|store-secret|gcloud\s+secrets|` +
-	`/dev/stdin|(?:sm|vnc|ch|yp)?passwd\b|newusers|pass\s+insert|op\s+(?:signin|item|document)|bw\s+(?:login|unlock)|lpass\s+login|keepassxc-cli|` +
+	`/dev/stdin|(?:sm|vnc|ch|yp)?passwd\b|pdbedit|newusers|pass\s+insert|op\s+(?:signin|item|document)|bw\s+(?:login|unlock)|lpass\s+login|keepassxc-cli|` +
 	`restic\b|borg\s|zfs\s+(?:create|load-key)|zpool\s+create|vault\s+(?:login|kv|write)|npm\s+login|encrypt_string|security\s+\w+-keychain|` +
 	`base64\b[^\n|]{0,20}\|\s*kubectl|\b[\w-]+\s+(?:\w+\s+)?login\b|heroku\s+auth|databricks\s+configure|age\s+-p|ansible-vault|-data-file=-`
 

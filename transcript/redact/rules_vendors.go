@@ -38,7 +38,7 @@ var vendorRules = []Rule{
 		"coinmarketcap", "configcat", "confluence", "data.gov", "digitalocean", "elevenlabs", "etsy", "giphy", "honeycomb",
 		"huggingface", "ipinfo", "kagi", "kraken", "lighton", "linode", "loggly", "mailjet", "mandrill", "mapbox", "mapquest",
 		"mixpanel", "newsapi", "nexmo", "ngrok", "onesignal", "opencage", "opsgenie", "pagerduty", "papertrail",
-		"paypal", "perplexity", "pexels", "plaid", "postmark", "privateai", "private_ai", "pubnub", "pyowm", "replicate",
+		"paypal", "perplexity", "pexels", "plaid", "postmark", "privateai", "private_ai", "pubnub", "pyowm",
 		"rollbar", "saucelabs", "semgrep", "sparkpost", "splunk", "spotify", "tomtom", "vimeo", "vonage", "vultr", "weightsandbiases",
 		"box_", "circle_", "circleci_", "civo_", "glm_", "ibm_", "jira_", "kimi_", "lark_", "linear_", "looker_", "ovh_", "paradigm_",
 		"pusher_", "reddit_", "segment_", "square_", "stripe_", "sumo_", "travis_", "zoom_"),
