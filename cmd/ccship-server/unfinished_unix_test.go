@@ -74,7 +74,7 @@ func TestUnfinishedRequests(t *testing.T) {
 			answered := func() {
 				t.Helper()
 				for _, path := range []string{"/healthz", "/login"} {
-					kit.Eventually(t, path+" is answered", 2*time.Minute, func() bool {
+					kit.Eventually(t, path+" is answered", 10*time.Second, func() bool {
 						status, _, err := p.call("", "GET", path, nil)
 						return err == nil && status == 200
 					})
