@@ -237,3 +237,151 @@ var fileRules = []Rule{
 		Literals: []string{"private key", "private_key", "privatekey"}, Fold: true, Before: 2, After: 96, near: spaced,
 	},
 }
+
+// readers are programs, with their options, that read a secret from their input.
+const readers = `--password-stdin|--with-token|--passphrase-fd|--stdin\b|-stdinpass|sudo\s+(?:-\w+\s+)*-S|-pass(?:in)?\s+stdin|cryptsetup|kinit|\bsu\s|` +
+	`gh\s+(?:auth|secret|variable)|(?:secrets?|env|variable)(?:\s+versions)?[\s:]+(?:create|set|put|add|import)|store-secret|gcloud\s+secrets|` +
+	`/dev/stdin|(?:sm|vnc|ch|yp)?passwd\b|pdbedit|newusers|pass\s+insert|op\s+(?:signin|item|document)|bw\s+(?:login|unlock)|lpass\s+login|keepassxc-cli|` +
+	`restic\b|borg\s|zfs\s+(?:create|load-key)|zpool\s+create|vault\s+(?:login|kv|write)|npm\s+login|encrypt_string|security\s+\w+-keychain|` +
+	`base64\b[^\n|]{0,20}\|\s*kubectl|\b[\w-]+\s+(?:\w+\s+)?login\b|heroku\s+auth|databricks\s+configure|age\s+-p|ansible-vault|-data-file=-`
+
+// pipeRules are for secrets that programs are given by the shell: through a pipe, from a string, or as a file.
+var pipeRules = []Rule{
+	{
+		Name:     "command",
+		Source:   "https://www.gnu.org/software/bash/manual/bash.html#Here-Strings",
+		Pattern:  `(?:` + readers + `|gpg2?\s)[^\n|;&<]{0,160}<<<\s*` + commandValue,
+		Literals: []string{"<<<"}, Before: 240, After: 160, loose: true, near: words,
+	},
+	{
+		Name:   "command",
+		Source: "https://docs.docker.com/reference/cli/docker/login/#password-stdin",
+		Pattern: `(?:echo|printf|yes)\s+(?:-[neE]+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?` + commandValue + `(?:\s+["'][^"'\n]{0,60}["'])?\s*(?:;[^\n|]{0,60}\))?\s*\|\s*(?:[^\n|]{0,120}?)` +
+			`(?:` + readers + `)`,
+		Literals: []string{"passwd", "gh secret", "gh variable", "env add", "secret put", "secret set", "secret create", "secrets ", "secrets:", "/dev/stdin", "pass insert",
+			"op signin", "lpass login", "keepassxc", "restic ", "store-secret", "| kubectl", "login", "unlock", "stdinpass", "data-file=-", "create-secret"},
+		Before: 220, After: 60, loose: true, near: piped,
+	},
+	{
+		Name:   "command",
+		Source: "https://www.gnu.org/software/bash/manual/bash.html#Process-Substitution",
+		Pattern: `(?i)(?:pass\w*|secret|key|token|data-file|auth|keyfile|user-pass|private-key)[\w-]*[= ]["']?[<$]\(\s*(?:echo|printf)\s+(?:-[ne]+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?` +
+			commandValue,
+		Literals: []string{"<(echo", "<(printf", "<( echo", "$(echo", "$(printf"}, Before: 48, After: 160, loose: true, near: words,
+	},
+	{
+		Name:     "command",
+		Source:   "https://marlam.de/msmtp/msmtp.html#Authentication-commands",
+		Pattern:  `(?i)pass(?:word|phrase)?[-_]?(?:cmd|eval|command)["']?[ \t:=]+["']?(?:echo|printf)\s+(?:-n\s+)?["']?([^\s"'` + "`" + `|<>;&]{5,})`,
+		Literals: []string{"passcmd", "wordeval", "word-command", "word_command", "wordcommand", "phrase-command"}, Fold: true,
+		Before: 16, After: 120, loose: true, near: words,
+	},
+	{
+		Name:     "redis-acl",
+		Source:   "https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/",
+		Pattern:  `(?i)\b(?:set)?user\s+[\w.@*-]+\s+(?:[^\s>]+\s+){0,12}?["']?(?:>([^\s"'<&>=]{6,})|#([0-9a-f]{64}))(?:$|[\s"'<&])`,
+		Literals: []string{"setuser ", " on >", " on #", " on '>", ` on ">`, " ~* ", "allkeys", "sanitize-payload"}, Fold: true,
+		Before: 200, After: 240, near: acl, loose: true,
+	},
+	{
+		Name:     "redis-auth",
+		Source:   "https://redis.io/docs/latest/commands/auth/",
+		Pattern:  `(?m)(?:` + lineStart + `|(?:-cli\b[^\n|;]{0,80}|HELLO \d |> ?)\s?)AUTH[ \t]+(?:[\w.-]+[ \t]+)?["']?([^\s"'<&` + "`" + `]{6,})["']?` + lineEnd,
+		Literals: []string{"AUTH "}, Before: 100, After: 120, near: spacedValue, loose: true,
+	},
+	following(`vault\s+operator\s+unseal[ \t]|eas\s+secret:create[^\n|;]*\s--value|(?:doppler|infisical|supabase|convex|railway|circleci|sst|nx|eas)\s+(?:secrets?|env|variables?)(?:[\s:]+(?:set|add|create))?\s+(?:--\w+\s+)?["']?\w+[= ]|`+
+		`chamber\s+write\s+\S+\s+\S+|openssl\s+(?:passwd\s+(?:-(?:[156]|apr1|salt\s+\S+)\s+)*|[^\n|;]*\s(?:-hmac|-K)\s)|`+
+		`mkpasswd\s+(?:-m\s+\S+\s+)|acl\s+set-agent-token\s+\S+\s|etcdctl\s+user\s+add\s+\w+:|impacket-\w+\s+[\w.\\-]+/[\w.-]+:|`+
+		`(?:plink|pscp|psftp|putty|mqtt|kitty|winscp)(?:\.exe|\.com)?\s[^\n|;]*-pw|`+
+		`signtool(?:\.exe)?\s+sign\b[^\n|;]*\s/p|reg(?:\.exe)?\s+add\s[^\n|;]*(?i:password)[^\n|;]*\s/d|schtasks[^\n|;]*\s/rp|`+
+		`security\s+(?:set-key-partition-list|import|export|set-keychain-password)\s[^\n|;]*\s-[kpP]|security\s+create-keychain\s+-p|`+
+		`vercel\b[^\n|;]*\s-t|influx\s[^\n|;]*\s-t|netlify\s[^\n|;]*\s--auth|snmp\w+\s[^\n|;]*-c|jenkins-cli(?:\.jar)?\s[^\n|;]*-auth\s+[\w.-]+:|`+
+		`smbclient\s+["']?//[^\s"']+["']?\s|vault\s+(?:kv\s+(?:put|patch)|write)\s[^\n|;]*\s\w*(?:key|value|pass|secret|token)\w*=|pdfto\w+\s+-[uo]pw|qpdf\s+--encrypt\s|`+
+		`(?:--?(?i:store|key)pass|-Dsonar\.(?:login|token))|sp_add\w{0,12}login[^\n;]*,`,
+		"doppler ", "infisical ", "supabase ", "convex ", "railway ", "circleci ", "eas secret", "eas env", "chamber write", "openssl passwd", "mkpasswd ", " -hmac ", " -K ",
+		"set-agent-token", "user add ", "impacket-", "plink", "pscp", "psftp", "mqtt ", "signtool", "reg add", "reg.exe", "schtasks",
+		"security set-", "security import", "security export", "security create", "vercel ", "influx ", "netlify ", "snmp", "jenkins-cli", "smbclient", "vault kv", "operator unseal",
+		"pdfto", "qpdf ", "-Dsonar.", "sp_addl"),
+	program("https://curl.se/docs/manpage.html#-E", `curl|curlie`, `(?:-E|--cert|--proxy-cert)[= ]?[ \t]*["']?[^\s:"']{1,100}:`, "curl"),
+}
+
+// pathKey is a key in the path of a URL, as vendors make them.
+const pathKey = `([A-Za-z0-9_-]{20,}|[A-Za-z0-9]{10,19})(?:[^\w-]|\z)`
+
+// urlRules are for keys that are parts of URLs: who has one may call the service, or post to the channel.
+var urlRules = []Rule{
+	{
+		Name:   "url-key",
+		Source: "https://docs.metamask.io/services/how-to/secure-an-api/",
+		Pattern: `(?:infura\.io|alchemy\.com|alchemyapi\.io|ankr\.com|quiknode\.pro|tenderly\.co|blastapi\.io|getblock\.io|chainstack\.com|` +
+			`nodereal\.io|llamarpc\.com|moralis-nodes\.com|figment\.io|chainnodes\.org|drpc\.org|zmok\.io)/(?:[a-z0-9.-]{1,19}/){0,4}` + pathKey,
+		Literals: []string{"infura", "alchemy.com/", "alchemyapi.io/", "ankr.com/", "quiknode.pro/", "tenderly.co/", "blastapi.io/", "getblock.io/",
+			"chainstack.com/", "nodereal.io/", "llamarpc.com/", "moralis-nodes.com/", "figment.io/", "chainnodes.org/", "drpc.org/", "zmok.io/"},
+		Before: 2, After: 200, Entropy: 2.8, loose: true,
+	},
+	{
+		Name:   "webhook",
+		Source: "https://open.larksuite.com/document/client-docs/bot-v3/add-custom-bot",
+		Pattern: `(?:open-apis/bot/v2/hook|maker\.ifttt\.com/trigger/[^/\s]{1,60}(?:/json)?/with/key|pagerduty\.com/(?:integration|x-ere)|` +
+			`hooks\.zapier\.com/hooks/catch/\d{1,20}|hook\.(?:[a-z0-9]+\.)?(?:make|integromat)\.com|` +
+			`rocket\.chat/hooks|mattermost\.[\w.-]+/hooks|hc-ping\.com|webhook\.site|m\.pipedream\.net)/(?:([A-Za-z0-9-]{20,})|([A-Za-z0-9]{6,19}))(?:[^\w-]|\z)`,
+		Literals: []string{"/bot/v2/hook/", "/with/key/", "pagerduty.com/", "hooks.zapier", "make.com/", "integromat.com/",
+			"rocket.chat/hooks", "mattermost.", "hc-ping.com/", "webhook.site/", "pipedream.net/"},
+		Before: 80, After: 160, Entropy: 2.3,
+	},
+	{
+		Name:     "teams-webhook",
+		Source:   "https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook",
+		Pattern:  `office\.com/webhook(?:b2)?/([\w@/-]{60,})`,
+		Literals: []string{"office.com/webhook"}, Before: 2, After: 400,
+	},
+	{
+		Name:     "query",
+		Source:   "https://openweathermap.org/appid",
+		Pattern:  `[?&](?:amp;)?(?:appid|app_key|apiToken|authtoken|zapikey|access_key)=([A-Za-z0-9_.-]{20,})(?:[^\w.-]|\z)`,
+		Literals: []string{"appid=", "app_key=", "apiToken=", "authtoken=", "zapikey=", "access_key="}, Before: 8, After: 160, Entropy: 3.2, loose: true,
+	},
+	{
+		Name:     "app-insights",
+		Source:   "https://learn.microsoft.com/azure/azure-monitor/app/connection-strings",
+		Pattern:  `InstrumentationKey=(` + uuid + `)`,
+		Literals: []string{"InstrumentationKey="}, Before: 2, After: 64,
+	},
+	{
+		Name:     "deepl",
+		Source:   "https://developers.deepl.com/docs/getting-started/auth",
+		Pattern:  `(?:^|[^\w-])(` + uuid + `:fx)(?:[^\w]|\z)`,
+		Literals: []string{":fx"}, Before: 48, After: 4,
+	},
+	{
+		Name:     "azure-ai",
+		Source:   "https://learn.microsoft.com/purview/sit-defn-azure-cognitive-services-key",
+		Pattern:  `(?:^|[^A-Za-z0-9])([A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{20,30}|[A-Za-z0-9]{32}JQQJ99[A-Za-z0-9]{20,46})(?:[^A-Za-z0-9]|\z)`,
+		Literals: []string{"JQQJ99"}, Before: 56, After: 52,
+	},
+}
+
+// newerRules are for further prefixes of tokens.
+var newerRules = []Rule{
+	token("stytch", "https://stytch.com/docs/api", `secret-(?:live|test)-[\w=-]{30,60}`, "secret-live-", "secret-test-"),
+	token("inngest", "https://www.inngest.com/docs/platform/signing-keys", `signkey-[a-z]{4,8}-[a-f0-9]{32,64}\b`, "signkey-"),
+	token("trigger", "https://trigger.dev/docs/apikeys", `tr_(?:prod|dev|stg|preview|pat)_[A-Za-z0-9]{16,48}\b`, "tr_prod_", "tr_dev_", "tr_stg_", "tr_preview_", "tr_pat_"),
+	token("axiom", "https://axiom.co/docs/reference/tokens", `xa[ap]t-`+uuid, "xaat-", "xapt-"),
+	token("xata", "https://xata.io/docs/concepts/api-keys", `xau_[A-Za-z0-9]{24,48}\b`, "xau_"),
+	mixed(token("fauna", "https://docs.fauna.com/fauna/current/learn/security/keys/", `(fn[A-Z]{2}[\w-]{34,40})(?:[^\w-]|\z)`, "fnAC", "fnAD",
+		"fnAE", "fnAF", "fnAG", "fnAH")),
+	token("figma", "https://www.figma.com/developers/api#access-tokens", `figu[hr]?_[\w-]{40,}`, "figu_", "figuh_", "figur_"),
+	token("trello", "https://developer.atlassian.com/cloud/trello/guides/rest-api/api-introduction/", `ATTA[a-f0-9]{60,76}\b`, "ATTA"),
+	token("cal", "https://cal.com/docs/api-reference/v1/authentication", `cal_(?:live_|test_)[a-f0-9]{32}\b`, "cal_live_", "cal_test_"),
+	token("cloudflare", "https://developers.cloudflare.com/fundamentals/api/get-started/token-formats/", `cf(?:[uact]t|k|o)_[A-Za-z0-9_-]{36,60}`,
+		"cfut_", "cfat_", "cfct_", "cftt_", "cfk_", "cfo_"),
+	token("instagram", "https://developers.facebook.com/docs/instagram-platform/", `IG(?:QV|QW|AA)[\w-]{60,}`, "IGQV", "IGQW", "IGAA"),
+	random(3.6, token("twitter-bearer", "https://docs.x.com/fundamentals/authentication/oauth-2-0/application-only",
+		`(A{21,24}[B-Za-z0-9%][A-Za-z0-9%]{30,120})(?:[^A-Za-z0-9+/=%]|\z)`, "AAAAAAAAAAAAAAAAAAAAA")),
+	random(3.8, token("backblaze", "https://www.backblaze.com/docs/cloud-storage-application-keys", `(K00\d[A-Za-z0-9+/]{27})(?:[^A-Za-z0-9+/=]|\z)`,
+		"K000", "K001", "K002", "K003", "K004", "K005")),
+	random(4, token("model-key", "https://docs.litellm.ai/docs/proxy/virtual_keys", `(sk-(?:[a-z0-9]{2,16}-)?[A-Za-z0-9]{20,31})(?:[^\w-]|\z)`, "sk-")),
+	token("age", "https://github.com/C2SP/C2SP/blob/main/age.md", `AGE-(?:SECRET-KEY-PQ|PLUGIN-[A-Z0-9]+)-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{30,}`,
+		"AGE-SECRET-KEY-PQ-", "AGE-PLUGIN-"),
+	token("minisign", "https://jedisct1.github.io/minisign/#signature-format", `RW(?:RTY0Iy|RCS[A-Za-z0-9+/]{3})[A-Za-z0-9+/]{100,}={0,2}`, "RWRTY0Iy", "RWRCS"),
+}

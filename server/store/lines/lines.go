@@ -1,10 +1,28 @@
+// Package lines keeps the lines of transcripts, in the same way in both databases: in blocks, in hot rows, in objects
+// outside of the database. It knows no driver.
+//
+// A block holds about 160 KiB of lines as one zstd frame, and a header that says which lines they are. It is proven by
+// its hash whenever it is opened, and never changes but by masking, which replaces it. Blocks of a generation do not
+// overlap. Lines that came last are hot, rows of their own; a sealer packs them later. Readers see both as one. A hot
+// row is in force where a block has the line too: of clients without a ledger later bytes replace earlier ones.
+//
+// Cold blocks and files are objects of about a MiB. The database keeps which object has what, and the hash of each. An
+// object belongs to one stream or one file, and its name is never used again. It is noted in the database before it is
+// written, and used only after it was read back and its hash is right; in the same transaction the bytes leave the
+// database. So a crash leaves at most objects that nothing uses; they are noted, and are removed later. A block that
+// changes, or goes, stops using its object in the transaction that does that. Sweep brings back the rest of the object,
+// and removes it once no open snapshot shows it.
+//
+// Masks replaces secrets in stored bytes by tokens, and changes nothing else. Policy previews and applies rules of
+// retention; of lines that went it keeps the hashes.
 package lines
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -177,3 +195,72 @@ func (x *Lines) hotLines(ctx context.Context, d sqlstore.Dialect, at Place, from
 // owner's and the stream's id.
 const before = `coalesce((SELECT b.last FROM blocks b WHERE b.owner = ? AND b.stream = ? AND b.epoch = l.epoch
   AND b.generation = l.generation AND b.first <= l.line ORDER BY b.first DESC LIMIT 1), -1)`
+
+// mostListed is how many failures of one pass are listed.
+const mostListed = 8
+
+// failures lists the first errors of a pass and counts the others: when the disk is full, everything fails.
+type failures struct {
+	list []error
+	more int
+}
+
+func (f *failures) add(err error) {
+	if len(f.list) < mostListed {
+		f.list = append(f.list, err)
+	} else {
+		f.more++
+	}
+}
+
+// with joins them and what ended the pass; nil if there is nothing.
+func (f *failures) with(err error) error {
+	all := f.list
+	if f.more > 0 {
+		all = append(all, fmt.Errorf("%d more failed", f.more))
+	}
+	return errors.Join(append(all, err)...)
+}
+
+// Forget deletes a stream with everything that belongs to it, and returns how many lines it had. The caller has the
+// hold of its owner's answers. Sums of answers need the stream's row.
+func (x *Lines) Forget(ctx context.Context, d sqlstore.Dialect, of sqlstore.OwnedStream) (n int64, err error) {
+	if err := sqlstore.DropFromIndex(ctx, d, of.Owner, of.Stream); err != nil {
+		return 0, fmt.Errorf("remove texts: %w", err)
+	}
+	if err := sqlstore.RemoveAnswers(ctx, d, of); err != nil {
+		return 0, fmt.Errorf("remove answers: %w", err)
+	}
+	if _, err := d.Exec(ctx, `DELETE FROM streams WHERE owner = ? AND id = ?`, of.Owner, of.Stream); err != nil {
+		return 0, fmt.Errorf("remove stream: %w", err)
+	}
+	if err := sqlstore.RemoveArtifacts(ctx, d, of); err != nil {
+		return 0, fmt.Errorf("remove artifacts: %w", err)
+	}
+	if n, err = x.releaseLines(ctx, d, of.Owner, of.Stream); err != nil {
+		return 0, err
+	}
+	for _, table := range []string{"lines", "blocks", "retired", "drops", "superseded", "facts", "folds", "moments",
+		"edits", "commits", "marks", "share_links", "masked_lines", "maskings", "generations", "epochs"} {
+		_, err := d.Exec(ctx, `DELETE FROM `+table+` WHERE owner = ? AND stream = ?`, of.Owner, of.Stream)
+		if err != nil {
+			return 0, fmt.Errorf("remove %s: %w", table, err)
+		}
+	}
+	return n, nil
+}
+
+// releaseLines counts the lines of a stream, and has those in cold storage removed.
+func (x *Lines) releaseLines(ctx context.Context, d sqlstore.Dialect, owner, stream int64) (n int64, err error) {
+	n, err = sqlstore.Number(ctx, d, `SELECT (SELECT count(*) FROM lines l
+  WHERE l.owner = ? AND l.stream = ? AND `+before+` < l.line) +
+  (SELECT CAST(coalesce(sum(lines), 0) AS bigint) FROM blocks WHERE owner = ? AND stream = ?)`,
+		owner, stream, owner, stream, owner, stream)
+	if err != nil {
+		return 0, fmt.Errorf("count lines: %w", err)
+	}
+	// What is being written stays noted until its writer finds the stream gone.
+	_, err = d.Exec(ctx, `UPDATE cold_objects SET state = 2, at = ? WHERE owner = ? AND stream = ? AND state = 1`, now(),
+		owner, stream)
+	return n, sqlstore.Wrap(err, "remove what is cold")
+}

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -137,4 +142,234 @@ func (x *Lines) Size(ctx context.Context, d sqlstore.Dialect, at Place) (n int64
 	n, err = sqlstore.Number(ctx, d, `SELECT CAST(coalesce(sum(length(raw)), 0) AS bigint) FROM lines`+ofPlace,
 		at.args()...)
 	return n, sqlstore.Wrap(err, "measure hot lines")
+}
+
+// errBusy says that another worker has a stream at the moment, or that it is gone. It is packed at the next pass.
+var errBusy = errors.New("another worker has the stream")
+
+// Sealer goes through all generations with hot lines. It remembers those that it could not make smaller.
+type Sealer struct {
+	db    sqlstore.Writer
+	lines *Lines
+	mu    sync.Mutex
+	seen  map[Place]look // guarded by mu
+}
+
+// look is a generation as it was left.
+type look struct {
+	version int64 // of the stream
+	all     bool  // even what does not fill a block was packed
+}
+
+// NewSealer returns a sealer that has seen nothing.
+func NewSealer(db sqlstore.DB, l *Lines) *Sealer {
+	return &Sealer{db: sqlstore.Writer{DB: db, How: sqlstore.Lazy | sqlstore.Erase | sqlstore.Patient}, lines: l}
+}
+
+// Seal implements server.Sealer. A stream that is being written, or packed by another server, is left for later. What
+// fails for one stream ends nothing for the others.
+func (s *Sealer) Seal(ctx context.Context, before time.Time) (blocks int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[Place]look{}
+	var at Place
+	var failed failures
+	for {
+		h, ok, err := s.lines.NextHot(ctx, s.db, at)
+		if err != nil || !ok {
+			s.seen = seen
+			return blocks, failed.with(err)
+		}
+		at = h.Place
+		now := look{h.Version, h.Last < sqlstore.Micros(before)}
+		if was, ok := s.seen[at]; ok && was.version == now.version && (was.all || !now.all) {
+			seen[at] = was
+			continue
+		}
+		n, err := s.one(ctx, at, now.all)
+		blocks += n
+		if errors.Is(err, errBusy) {
+			continue // not seen: what is left of it would stay as it is until its next line
+		}
+		if err != nil {
+			failed.add(fmt.Errorf("pack stream %d: %w", at.Stream, err))
+			continue
+		}
+		seen[at] = now
+	}
+}
+
+func (s *Sealer) one(ctx context.Context, at Place, all bool) (blocks int64, err error) {
+	if !all {
+		size, err := s.lines.Size(ctx, s.db, at)
+		if err != nil || size < blockSize {
+			return 0, err
+		}
+	}
+	for more := true; more; {
+		var made int
+		if made, more, err = s.seal(ctx, at, all); err != nil {
+			return blocks, err
+		}
+		blocks += int64(made)
+		if err := s.lines.step("committed blocks"); err != nil {
+			return blocks, err
+		}
+	}
+	return blocks, nil
+}
+
+// seal packs some lines of a generation in a transaction.
+func (s *Sealer) seal(ctx context.Context, at Place, all bool) (made int, more bool, err error) {
+	err = s.db.Write(ctx, func(d sqlstore.Dialect) error {
+		made, more = 0, false
+		free := false
+		err := d.SkipLocked(ctx, `SELECT 1 FROM streams WHERE owner = ? AND id = ?`, []any{at.Owner, at.Stream},
+			func(sqlstore.Scanner) error { free = true; return nil })
+		if err == nil && !free {
+			err = errBusy
+		}
+		if err != nil {
+			return err
+		}
+		made, more, err = s.lines.Seal(ctx, d, at, all)
+		return err
+	})
+	return made, more, err
+}
+
+// groupBytes bounds one transaction: enough that a backlog costs few syncs, little enough that a line that was just
+// written does not wait long behind it.
+const groupBytes = 8 << 20
+
+// Job is one batch on its way into a transaction. Done is sent exactly one answer.
+type Job struct {
+	Batch  *server.Batch
+	Blocks []Block // all lines of the batch, packed; nil: they stay hot
+	Bytes  int
+	Done   chan error
+}
+
+// Batches yields the batches of jobs.
+func Batches(jobs []*Job) iter.Seq[*server.Batch] {
+	return func(yield func(*server.Batch) bool) {
+		for _, j := range jobs {
+			if !yield(j.Batch) {
+				return
+			}
+		}
+	}
+}
+
+// Queue is where batches wait that will share a transaction: those that come while others are written.
+type Queue struct {
+	// Lead has space for as many tokens as groups may be written at once.
+	Lead chan struct{}
+
+	mu      sync.Mutex
+	pending []*Job // batches not taken yet; guarded by mu
+}
+
+// NewQueue returns an empty queue for that many writers at once.
+func NewQueue(writers int) Queue { return Queue{Lead: make(chan struct{}, writers)} }
+
+// Put queues a batch and returns its answer. If a writer's slot is free, the caller writes all queued batches as one
+// group with write, which answers every job. blocks are the batch's lines, packed; nil: they become rows.
+func (q *Queue) Put(ctx context.Context, b *server.Batch, blocks []Block, write func(group []*Job)) error {
+	j := &Job{Batch: b, Blocks: blocks, Done: make(chan error, 1)}
+	for _, l := range b.Lines {
+		j.Bytes += len(l.Raw)
+	}
+	q.mu.Lock()
+	q.pending = append(q.pending, j)
+	q.mu.Unlock()
+	for {
+		select {
+		case err := <-j.Done:
+			return err
+		default:
+		}
+		select {
+		case err := <-j.Done:
+			return err
+		case q.Lead <- struct{}{}:
+			if q.lead(j, write) {
+				return <-j.Done // to look for a free slot again and again meanwhile would cost more than the writing
+			}
+		case <-ctx.Done():
+			if q.withdraw(j) {
+				return ctx.Err()
+			}
+			return <-j.Done // being written: its bytes are in use until there is an answer
+		}
+	}
+}
+
+// lead writes the next group, unless j was taken by another caller. It reports whether j was taken.
+func (q *Queue) lead(j *Job, write func(group []*Job)) bool {
+	defer func() { <-q.Lead }()
+	group, done := []*Job(nil), false
+	if q.waits(j) {
+		group = q.Take()
+	}
+	if len(group) == 0 {
+		return true // another caller took it meanwhile
+	}
+	defer func() { // behind a panic too, no job of the group waits on
+		for _, j := range group {
+			if done {
+				break
+			}
+			select {
+			case j.Done <- errPanicked:
+			default: // it has its answer
+			}
+		}
+	}()
+	write(group)
+	done = true
+	return !q.waits(j)
+}
+
+// errPanicked answers jobs that share a group with a panic, which goes on: the server of its caller recovers from it.
+var errPanicked = errors.New("a programming error ended the transaction")
+
+// waits reports whether a job is not taken yet.
+func (q *Queue) waits(j *Job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Contains(q.pending, j)
+}
+
+// withdraw removes a job that is not taken yet.
+func (q *Queue) withdraw(j *Job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.pending, j)
+	if i < 0 {
+		return false
+	}
+	q.pending = slices.Delete(q.pending, i, i+1)
+	return true
+}
+
+// Take removes the oldest pending jobs, up to groupBytes but at least one.
+func (q *Queue) Take() []*Job {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(q.pending) && (n == 0 || bytes+q.pending[n].Bytes <= groupBytes) {
+		bytes += q.pending[n].Bytes
+		n++
+	}
+	group := slices.Clone(q.pending[:n])
+	q.pending = slices.Delete(q.pending, 0, n)
+	return group
+}
+
+// AnswerAll sends the result to every job of a group.
+func AnswerAll(group []*Job, err error) {
+	for _, j := range group {
+		j.Done <- err
+	}
 }

@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ccship/ccship/server/store/lines"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -43,3 +45,59 @@ func (s *Store) writeLines(ctx context.Context, tx pgx.Tx, group []*lines.Job, d
 	}
 	return sqlstore.Wrap(tx.SendBatch(ctx, batch).Close(), "write lines")
 }
+
+// Scrub implements server.Masker. What PostgreSQL removed is overwritten when it vacuums.
+func (s *Store) Scrub(ctx context.Context, _ func(done, total int64)) error {
+	err := s.Index.Purge(ctx)
+	if err == nil {
+		_, err = s.pool.Exec(ctx, `DELETE FROM leases WHERE name = 'scrub'`)
+	}
+	return sqlstore.Wrap(err, "overwrite what was masked")
+}
+
+// Vacuum implements server.Retention. It has PostgreSQL use again what was removed, or with full give it back to the
+// disk, which locks one table after the other. It passes over tables that are not of the role.
+func (s *Store) Vacuum(ctx context.Context, full bool) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, s.direct)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	query := `VACUUM`
+	if full {
+		query = `VACUUM (FULL)`
+	}
+	for _, text := range []string{`SET statement_timeout = 0`, query} {
+		if _, err := conn.Exec(ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("give space back: %w", err)
+		}
+	}
+	return nil
+}
+
+// numbered turns a query's question marks, which are nothing but places of values, into PostgreSQL's $1, $2 …, and
+// makes the values fit for it.
+func numbered(sql string, args []any) (string, []any) {
+	out := make([]byte, 0, len(sql)+2*len(args))
+	n := int64(0)
+	for i := range len(sql) {
+		switch c := sql[i]; c {
+		case '?':
+			n++
+			out = strconv.AppendInt(append(out, '$'), n, 10)
+		default:
+			out = append(out, c)
+		}
+	}
+	return string(out), sqlstore.CleanValues(args)
+}
+
+// selectSession is the query of a sqlstore.Finder.
+var selectSession = `SELECT ` + sqlstore.SessionColumns + `
+FROM streams s
+CROSS JOIN LATERAL (SELECT rank, name FROM epochs o
+  WHERE o.owner = s.owner AND o.stream = s.id AND (?::text = '' OR name_key = ?) ORDER BY rank DESC LIMIT 1) e
+CROSS JOIN LATERAL (SELECT * FROM generations n
+  WHERE n.owner = s.owner AND n.stream = s.id AND n.epoch = e.rank ORDER BY generation DESC LIMIT 1) g
+LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
+`

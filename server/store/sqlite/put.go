@@ -3,13 +3,13 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ccship/ccship/server"
 	"github.com/ccship/ccship/server/store/lines"
-
 	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
@@ -127,4 +127,71 @@ func (s *Store) leading(ctx context.Context, fn func(context.Context) error) err
 	}
 	defer func() { <-s.queue.Lead }()
 	return fn(context.WithoutCancel(ctx))
+}
+
+// selectSession is the query of a sqlstore.Finder. SQLite keeps the order of a CROSS JOIN: the streams' order is the
+// listing's.
+var selectSession = `SELECT ` + sqlstore.SessionColumns + `
+FROM streams s
+CROSS JOIN epochs e ON e.owner = s.owner AND e.stream = s.id
+  AND e.rank = (SELECT max(rank) FROM epochs WHERE owner = s.owner AND stream = s.id AND (? = '' OR name_key = ?))
+CROSS JOIN generations g ON g.owner = e.owner AND g.stream = e.stream AND g.epoch = e.rank AND g.generation =
+  (SELECT max(generation) FROM generations WHERE owner = e.owner AND stream = e.stream AND epoch = e.rank)
+LEFT JOIN facts f ON f.owner = s.owner AND f.stream = s.id
+`
+
+// querier is a pool or one connection of it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// jsonList returns a list as one value of a query.
+func jsonList[T int64 | string](list []T) string {
+	if list == nil {
+		list = []T{}
+	}
+	b, _ := json.Marshal(list) // numbers and strings always can be
+	return string(b)
+}
+
+// Open implements server.Catalog.
+func (s *Store) Open(ctx context.Context, ref server.Ref) (server.Snapshot, error) {
+	return s.View(ctx, server.Scope{All: true}, ref)
+}
+
+// View implements server.Library. It waits while too many snapshots are open.
+func (s *Store) View(ctx context.Context, scope server.Scope, ref server.Ref) (server.Snapshot, error) {
+	free, err := s.open.Take(ctx, scope.User)
+	if err != nil {
+		return nil, err
+	}
+	place, number := free, s.numbers.take()
+	free = func() { number(); place() }
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		free()
+		return nil, fmt.Errorf("open snapshot: %w", err)
+	}
+	db := brief{conn}
+	end := func() error {
+		defer free()
+		// Fails when BEGIN did; a connection that is not fit for the next one is found bad there.
+		_, _ = db.ExecContext(ctx, "ROLLBACK")
+		if err := conn.Close(); err != nil {
+			return fmt.Errorf("close snapshot: %w", err)
+		}
+		return nil
+	}
+	// A read transaction sees one state until it ends: what WAL is for.
+	if _, err := db.ExecContext(ctx, "BEGIN"); err != nil {
+		return nil, errors.Join(fmt.Errorf("open snapshot: %w", err), end())
+	}
+	return s.lines.Open(ctx, lines.View{On: dialect{db}, Query: selectSession, End: end}, scope, ref)
+}
+
+// Received implements server.Library.
+func (s *Store) Received(ctx context.Context, stream, epoch, generation, line int64) (time.Time, error) {
+	at := lines.Place{Stream: stream, Epoch: epoch, Generation: generation}
+	return s.lines.Received(ctx, dialect{s.read}, at, line)
 }

@@ -1,3 +1,5 @@
+// Package sqlite is a store in one file. One goroutine writes at a time, in groups of batches; readers see one moment
+// of the database each. It also has the backup of such a file and its restore.
 package sqlite
 
 import (
@@ -18,12 +20,9 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/ccship/ccship/server"
-
 	"github.com/ccship/ccship/server/store/lines"
-
-	"github.com/ccship/ccship/server/store/sqlstore"
-
 	"github.com/ccship/ccship/server/store/search"
+	"github.com/ccship/ccship/server/store/sqlstore"
 )
 
 const (
@@ -237,4 +236,105 @@ func (s *Store) Path() string { return s.path }
 // Changes implements server.Watcher for what this process stores.
 func (s *Store) Changes(ctx context.Context) (<-chan server.Change, error) {
 	return s.changes.Listen(ctx), nil
+}
+
+const (
+	// restShare is how many times as long as it took the last write of derived data is waited before the next while
+	// lines come in: at most a twentieth of the time goes to background work.
+	restShare = 19
+	// restLive is the same after lines of live sessions: people wait for those.
+	restLive = 2
+	// quiet is how long no line has come in when nothing has to be left for them.
+	quiet = 50 * time.Millisecond
+	// restMax bounds the wait, so that one slow write is no long pause.
+	restMax = 5 * time.Second
+)
+
+// pace spaces writes of derived data while lines come in. The zero value is ready.
+type pace struct {
+	mu    sync.Mutex
+	until time.Time // guarded by mu
+}
+
+// wait returns when the pause is over, or before once idle reports that it is not needed.
+func (p *pace) wait(ctx context.Context, idle func() bool) error {
+	for {
+		p.mu.Lock()
+		rest := time.Until(p.until)
+		p.mu.Unlock()
+		if rest <= 0 || idle() {
+			return ctx.Err()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(min(rest, quiet/2)):
+		}
+	}
+}
+
+// took begins a pause after a write.
+func (p *pace) took(d time.Duration, live bool) {
+	pause := restShare * d
+	if live {
+		pause = restLive * d
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Now().Add(min(pause, restMax))
+}
+
+// idle says that no line is coming in.
+func (s *Store) idle() bool {
+	return s.ingesting.Load() == 0 && time.Now().UnixNano()-s.ingested.Load() > int64(quiet)
+}
+
+// Sizes implements server.Sizer: the database's file and its log.
+func (s *Store) Sizes(ctx context.Context) (server.Sizes, error) {
+	var out server.Sizes
+	if err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM streams`).Scan(&out.Streams); err != nil {
+		return out, fmt.Errorf("count streams: %w", err)
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(s.path + suffix)
+		if err == nil {
+			out.Bytes += info.Size()
+		} else if !os.IsNotExist(err) {
+			return out, fmt.Errorf("measure store: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// Check reads every page and every index, and calls problem for each defect.
+func (s *Store) Check(ctx context.Context, problem func(string)) error {
+	rows, err := s.read.QueryContext(ctx, `PRAGMA integrity_check`)
+	if err != nil {
+		return fmt.Errorf("check database: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var found string
+		if err := rows.Scan(&found); err != nil {
+			return fmt.Errorf("check database: %w", err)
+		}
+		if found != "ok" {
+			problem(found)
+		}
+	}
+	return sqlstore.Wrap(rows.Err(), "check database")
+}
+
+// Vacuum implements server.Retention. It writes the file anew without its free pages, and empties the log. A caller
+// that stores waits.
+func (s *Store) Vacuum(ctx context.Context, _ bool) error {
+	err := s.leading(ctx, func(context.Context) error {
+		_, err := s.conn.ExecContext(ctx, `VACUUM`)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("give space back: %w", err)
+	}
+	s.emptyLog(ctx)
+	return nil
 }

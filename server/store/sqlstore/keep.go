@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ccship/ccship/server"
 )
@@ -96,4 +97,76 @@ func split(text string) []string {
 		return nil
 	}
 	return strings.Split(strings.Trim(text, "\n"), "\n")
+}
+
+// MoreColumns are what is derived of a session.
+const MoreColumns = `,
+  coalesce(f.title, ''), coalesce(f.first_prompt, ''), coalesce(f.model, ''), coalesce(f.models, ''),
+  coalesce(f.branch, ''), coalesce(f.version, ''), coalesce(f.started, 0), coalesce(f.ended, 0),
+  coalesce(f.prompts, 0), coalesce(f.messages, 0), coalesce(f.tools, 0), coalesce(f.errors, 0),
+  coalesce(f.compactions, 0), coalesce(f.context, 0), coalesce(f.window, 0), coalesce(f.compact_at, 0),
+  coalesce(f.lines, 0), coalesce(f.origin, ''), coalesce(f.copy, 0)`
+
+// LongContext says of an answer a whether its request was above server.LongContext.
+var LongContext = fmt.Sprintf(`a.input + a.cache_read + a.cache_write_5m + a.cache_write_1h > %d`, server.LongContext)
+
+// ScanSession scans SessionColumns, and answers the epoch.
+func ScanSession(row Scanner) (x server.FoundSession, epoch int64, err error) {
+	var first, last, active int64
+	err = scanWithFacts(row, []any{&x.ID, &x.Owner, &x.SessionID, &x.ProjectHash, &x.Repository, &x.Machine, &x.Host,
+		&x.Project, &x.Cwd, &x.Path, &x.Parent, &epoch, &x.Epoch, &x.Epochs, &x.Generation, &x.Lines, &x.Bytes, &first,
+		&last, &active}, &x.Summary)
+	x.First, x.Last, x.Active = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), time.UnixMicro(active).UTC()
+	return x, epoch, err
+}
+
+// scanWithFacts scans a row that ends with MoreColumns.
+func scanWithFacts(row Scanner, to []any, f *server.Summary) error {
+	var started, ended, named int64
+	var models string
+	err := row.Scan(append(to, &f.Title, &f.FirstPrompt, &f.Model, &models, &f.Branch, &f.Version, &started, &ended,
+		&f.Prompts, &f.Messages, &f.Tools, &f.Errors, &f.Compactions, &f.Context, &f.Window, &f.Limit, &f.Lines, &f.Origin,
+		&named)...)
+	f.Copy = named != 0
+	f.Started, f.Ended, f.Models = Moment(started), Moment(ended), split(models)
+	return err
+}
+
+// projects returns the names of projects that hold a folded text beyond ASCII, whose small and capital letters SQL's
+// lower() does not know.
+func (c *Finder) projects(ctx context.Context, folded string) (out []string, err error) {
+	if IsASCII(folded) {
+		return nil, nil
+	}
+	err = c.reader.Query(ctx, `SELECT DISTINCT project FROM streams`, nil, func(row Scanner) error {
+		var name string
+		err := row.Scan(&name)
+		if strings.Contains(FoldText(name), folded) {
+			out = append(out, name)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Page lets through what follows the page before, and answers the order.
+func (f *Filter) Page(p server.Page) (order string, err error) {
+	if p.Longest {
+		return ` ORDER BY coalesce(f.ended - f.started, 0) DESC, s.id DESC`, nil
+	}
+	last, id, err := parseAfter(p)
+	if err != nil {
+		return "", err
+	}
+	if p.Recent {
+		f.Add(`(s.active, s.id) < (?, ?)`, last, id)
+		return ` ORDER BY s.active DESC, s.id DESC`, nil
+	}
+	f.Add(`s.id > ?`, id)
+	return ` ORDER BY s.id`, nil
+}
+
+// TokenColumns returns where to scan a count of answers and its sums of tokens to.
+func TokenColumns(t *server.Tokens) []any {
+	return []any{&t.Answers, &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite5m, &t.CacheWrite1h, &t.Searches}
 }
