@@ -59,7 +59,7 @@ func TestUnfinishedRequests(t *testing.T) {
 			siege := func() (leave func()) {
 				var all []net.Conn
 				for range 300 {
-					conn := kit.Try(net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))).Must(t)
+					conn := kit.Try(net.DialTimeout("tcp", strings.TrimPrefix(p.url, "http://"), 2*time.Minute)).Must(t)
 					all = append(all, conn)
 					_, _ = io.WriteString(conn, request) // may be closed already: it is one of too many
 				}
