@@ -14,7 +14,7 @@ const filesAtLeast = 128
 // Connections returns how many connections a server may have open, so that it still has descriptors for files.
 func Connections() int {
 	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || uint64(l.Cur) > math.MaxInt32 {
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Cur > math.MaxInt32 {
 		return math.MaxInt32
 	}
 	n := int(l.Cur)

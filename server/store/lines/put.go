@@ -200,7 +200,7 @@ func (r *rewriting) holdRetired(ctx context.Context, from, to int64) error {
 			if err != nil || !comes {
 				continue
 			}
-			same := false
+			var same bool
 			same, err = known(ctx, r.d, r.at, &run.Lines[i], l)
 			r.held[l.Index] = heldLine{Line: l, other: !same, retired: true}
 		}

@@ -210,7 +210,7 @@ func (b *Builder) turnedBack(line int64) {
 
 // unread shows a line that holds no record.
 func (b *Builder) unread(l StoredLine) {
-	title := ""
+	var title string
 	switch {
 	case l.Kind == server.Oversize:
 		title = "line too long to send; only its length and hash are stored"
