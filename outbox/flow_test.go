@@ -3,6 +3,8 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,5 +172,149 @@ func TestHugeLine(t *testing.T) {
 		r.holds("session-1", numbers(0, 9)...)
 		kit.Equal(t, fmt.Sprintf("%+v: bytes arrived", known), r.stored("session-1")[5], entry(5, string(text)))
 		r.stop()
+	}
+}
+
+// TestRefusedItemsAreNotBuriedTogether: items that the server refuses wait for something that it accepts after them, and
+// hold up no lines. Those that something else refuses wait longer.
+func TestRefusedItemsAreNotBuriedTogether(t *testing.T) {
+	anonymous := map[string]string{"Ccship-Protocol": ""} // not the server that was there before
+	for name, test := range map[string]struct {
+		refusal canned
+		dead    int
+	}{
+		"the server's words":      {canned{status: 400, body: `{"error":{"code":"bad","message":"no"}}`}, 12},
+		"too large for a server":  {canned{status: 413, body: `{"error":{"code":"large","message":"no"}}`}, 12},
+		"a page of a proxy":       {canned{status: 400, body: "<html>", header: anonymous}, 0},
+		"a page about large ones": {canned{status: 413, body: "<html>", header: anonymous}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s := newShelf(t)
+			took(r)
+			r.queue.learned.Accepts = Kinds(0).With(Checkpoints)
+			r.queue.learned.Config = r.drainer.dest.fingerprint()
+			s.set(func(string, []byte) *canned { return &test.refusal })
+			p := NewPacker()
+			for i := range 12 {
+				r.queue.add(conversation(1), p.Checkpoints(itemsOf(fmt.Sprintf(`{"id":%d}`, i))))
+			}
+			r.start()
+			r.until("it is refused", func() bool { return r.drainer.Health().State == StateRefused })
+			kit.Equal(t, "dead letters before anything was accepted", len(r.queue.total().Dead), 0)
+			lines := int64(0)
+			r.until("the lines pass, and what is judged is buried", func() bool {
+				if r.queue.waiting() <= 12 {
+					r.add(conversation(1), rowsOf(int(lines), int(lines)+1, 1)...)
+					lines++
+				}
+				return lines > 20 && len(r.queue.total().Dead) == test.dead
+			})
+			h := r.drainer.Health()
+			kit.Check(t, h.Accepts.Has(Checkpoints) && h.Unwanted == 0, "health %+v", h)
+		})
+	}
+}
+
+// waits has settlements wait until they must not, as a state does to which nothing is written.
+func (r *rig) waits() { r.queue.later = func(now <-chan struct{}) { <-now } }
+
+// TestPatience: a small acknowledgement waits half a second for a write to share, and what a caller waits for does not.
+func TestPatience(t *testing.T) {
+	for name, test := range map[string]struct {
+		rows []Batch
+		then func(r *rig)
+		want time.Duration
+	}{
+		"one line":                   {rowsOf(0, 1, 1), nil, patience},
+		"much":                       {[]Batch{batchOf(Objects, 0, entry(0, strings.Repeat("x", patientBytes)))}, nil, 0},
+		"somebody waits":             {rowsOf(0, 1, 1), func(r *rig) { r.drainer.Hasten() }, 0},
+		"somebody waited before":     {rowsOf(0, 1, 1), func(r *rig) { r.drainer.Hasten()() }, patience},
+		"the end":                    {rowsOf(0, 1, 1), func(r *rig) { r.stop() }, 0},
+		"more lines, little in all":  {rowsOf(0, 1, 1), func(r *rig) { r.add(conversation(2), rowsOf(0, 1, 1)...) }, patience},
+		"the server stepped back":    {rowsOf(0, 1, 1), func(r *rig) { r.drainer.StepBack("store_behind", "") }, 0},
+		"the server learned to talk": {rowsOf(0, 1, 1), func(r *rig) { r.announce = true; r.add(conversation(2), rowsOf(0, 1, 1)...) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, r *rig, _ *pipes) {
+				took(r)
+				r.announce = false
+				r.waits()
+				r.start()
+				r.add(conversation(1), rowsOf(9, 10, 1)...) // the first answer is news, and recorded at once
+				synctest.Wait()
+				r.add(conversation(1), test.rows...)
+				synctest.Wait()
+				began := time.Now()
+				if test.then != nil {
+					test.then(r)
+				}
+				for r.queue.queued(1) > 0 && time.Since(began) < time.Minute {
+					pass(time.Millisecond)
+					synctest.Wait()
+				}
+				if took := time.Since(began); took < test.want-time.Millisecond || took > test.want+2*time.Millisecond {
+					t.Errorf("recorded after %s, want %s", took, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestMessage(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{`{"error":{"code":"x","message":"two\nlines"}}`, "two lines"},
+		{`{"error":"plain words"}`, "plain words"},
+		{`{"message":"outer"}`, "outer"},
+		{`{"error":{"code":"x"},"message":"outer"}`, "outer"},
+		{`{"error":7}`, ""}, {`<html>`, ""}, {``, ""}, {`[1]`, ""},
+		{`{"message":"` + strings.Repeat("ö", 500) + `"}`, strings.Repeat("ö", 100) + "…"},
+	}
+	for _, test := range tests {
+		kit.Equal(t, fmt.Sprintf("%.40s", test.text), problemMessage([]byte(test.text)), test.want)
+	}
+}
+
+// TestLongRedirect keeps what a server says short: the log gets it with each refusal.
+func TestLongRedirect(t *testing.T) {
+	answer := &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"/" + strings.Repeat("\x1b", 1<<20)}}}
+	r := interpret(answer, nil, 1, false)
+	kit.Check(t, len(r.summary) < 5*shown && !strings.Contains(r.summary, "\x1b"), "%d bytes: %.100q", len(r.summary), r.summary)
+}
+
+func TestRetryAfterOf(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	tests := []struct {
+		after, date string
+		want        time.Duration
+	}{
+		{"", "", 0}, {"7", "", 7 * time.Second}, {" 7 ", "", 7 * time.Second}, {"-7", "", 0}, {"soon", "", 0},
+		{"599", "", 599 * time.Second}, {"601", "", 10 * time.Minute}, {"9223372036854775807", "", 10 * time.Minute},
+		{date(time.Minute), "", time.Minute}, {date(-time.Minute), "", 0}, {date(time.Hour), "", 10 * time.Minute},
+		{date(time.Hour), date(time.Hour - time.Minute), time.Minute}, // a server an hour ahead
+		{date(-time.Hour), date(-time.Hour - time.Minute), time.Minute},
+		{date(time.Minute), "yesterday", time.Minute},
+	}
+	for _, test := range tests {
+		h := http.Header{"Retry-After": {test.after}, "Date": {test.date}}
+		kit.Equal(t, fmt.Sprintf("Retry-After %q, Date %q", test.after, test.date), retryAfter(h, now), test.want)
+	}
+}
+
+func TestAnnouncementOf(t *testing.T) {
+	tests := []struct {
+		protocol, codings string
+		want              announcement
+	}{
+		{"1", "zstd, gzip", announcement{extension: true, zstd: true}},
+		{"2, 1", "GZIP;q=0.5,zstd;q=0", announcement{extension: true}},
+		{"1", "", announcement{extension: true}},
+		{"2", "zstd", announcement{}},
+		{"", "gzip", announcement{}}, // any server may say that of itself
+	}
+	for _, test := range tests {
+		h := http.Header{"Ccship-Protocol": {test.protocol}, "Accept-Encoding": {test.codings}}
+		kit.Equal(t, fmt.Sprintf("%q, %q", test.protocol, test.codings), announcementOf(h), test.want)
 	}
 }

@@ -1,10 +1,16 @@
 package state
 
 import (
+	"errors"
 	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
@@ -209,5 +215,151 @@ func TestRewinds(t *testing.T) {
 		commit(t, db, Step{Prev: was.Cursor, From: cursorAt(at, to.Generation), Tracked: tracked(1, to), Routing: factsFor(1, server), Batches: []outbox.Batch{b}})
 		got, want := line(), []int64{7, 3, 3}[generation]
 		kit.Check(t, got == want, "generation %d: %d, want %d", generation, got, want)
+	}
+}
+
+// rewoundTwice queues lines of a file, and those of the generation after them.
+func rewoundTwice(t *testing.T) *DB {
+	db := open(t, Options{})
+	commit(t, db, advance(1, 0, 5, 100), advance(2, 0, 3, 100))
+	was, _ := db.Files.Reload(t.Context(), 1)
+	rewound := advance(1, 5, 6, 100)
+	rewound.From = tail.Cursor{Generation: was.Cursor.Generation + 1}
+	rewound.Tracked.Cursor.Generation = was.Cursor.Generation + 1
+	rewound.Batches = []outbox.Batch{batch(0, 6, was.Cursor.Generation+1, 100)}
+	commit(t, db, rewound)
+	return db
+}
+
+// TestRenumber: the queued lines of a file that is gone keep their bytes and their order, behind the server's.
+func TestRenumber(t *testing.T) {
+	db := rewoundTwice(t)
+	before := peek(t, db, 1, 0, outbox.Limits{})
+	kit.Err(t, "an unknown file", ErrUnknownFile)(db.Renumber(t.Context(), 9, "front", 7))
+	kit.Must(t, db.Renumber(t.Context(), 1, "front", 7))
+	checkIndex(t, db)
+	first := peek(t, db, 1, 0, outbox.Limits{})
+	if len(first.Batches) != 1 || first.Stream.Epoch != "front" || first.Batches[0].Generation != 8 ||
+		first.Batches[0].RewoundTo != first.Batches[0].From.Line ||
+		string(first.Batches[0].Frame) != string(before.Batches[0].Frame) {
+		t.Errorf("queued %+v", first)
+	}
+	second := peek(t, db, 1, first.Batches[0].Seq, outbox.Limits{})
+	kit.Check(t, len(second.Batches) == 1 && second.Batches[0].Generation == 9, "then %+v", second)
+	now, _ := db.Files.Reload(t.Context(), 1)
+	kit.Check(t, now.Cursor.Generation == 9, "the file is in generation %d", now.Cursor.Generation)
+	kit.Equal(t, "the other file has batches", len(peek(t, db, 2, 0, outbox.Limits{}).Batches), 1)
+}
+
+// fill sets every field below v to something that is not zero, and no two alike.
+func fill(t *testing.T, v reflect.Value, n *int64) {
+	t.Helper()
+	*n++
+	switch v.Kind() {
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key, n)
+		fill(t, value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(t, v.Index(i), n)
+		}
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString(string(rune('a' + *n)))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(*n)
+	default:
+		t.Fatalf("a field of kind %v", v.Kind())
+	}
+}
+
+// A field that is added to what the rooms remember must reach the file, or it is lost at the next start.
+func TestEveryFieldIsKept(t *testing.T) {
+	var n int64
+	var s Step
+	fill(t, reflect.ValueOf(&s.Tracked).Elem(), &n)
+	fill(t, reflect.ValueOf(&s.Routing).Elem(), &n)
+	id := s.Tracked.File.ID
+	s.Routing.Stream.ID, s.Routing.Dest = uint64(id), ""
+	row := fileRow{tracked: s.Tracked, routing: s.Routing, dest: 7}
+	got, err := decodeFileRow(id, row.encode(), nil)
+	if err != nil || got != row {
+		t.Errorf("file: %v\n%s", err, cmp.Diff(row, got, cmp.AllowUnexported(fileRow{})))
+	}
+
+	var b outbox.Batch
+	fill(t, reflect.ValueOf(&b).Elem(), &n)
+	b.Seq = 0 // in the key
+	back, at, _, err := decodeBatchRow([]byte("key"), encodeBatchRow([]byte("key"), &b, 5))
+	diff := cmp.Diff(b, back)
+	kit.Check(t, err == nil && at == 5 && diff == "", "batch: %v at %d\n%s", err, at, diff)
+
+	dead := deadRow{dest: 3}
+	fill(t, reflect.ValueOf(&dead.stream).Elem(), &n)
+	fill(t, reflect.ValueOf(&dead.letter).Elem(), &n)
+	key := DeadKey{Seq: dead.letter.Batch.Seq, Line: dead.letter.Line}.bytes()
+	again, err := decodeDeadRow(key, dead.encode())
+	diff = cmp.Diff(dead, again, cmp.AllowUnexported(deadRow{}))
+	kit.Check(t, err == nil && diff == "", "dead letter: %v\n%s", err, diff)
+
+	var dest destRow
+	fill(t, reflect.ValueOf(&dest).Elem(), &n)
+	v := kit.Try(dest.encode(4)).Must(t)
+	_, d, err := decodeDestRow(destKey(4), v)
+	kit.Check(t, err == nil && reflect.DeepEqual(d, dest), "destination: %v %+v", err, d)
+}
+
+// A row of lines is the same bytes as before there were others.
+func TestRowsOfLinesAreUnchanged(t *testing.T) {
+	b := outbox.Batch{Kind: outbox.Opaque, Generation: 3, RewoundTo: 4, From: protocol.Position{Offset: 1, Line: 2}, To: protocol.Position{Offset: 3, Line: 4},
+		NoNewline: true, Edges: []protocol.Edge{{Line: 2, Before: []byte(" "), After: []byte("\r")}}, Entries: 2, Raw: 5, Frame: []byte("frame")}
+	const landed = "\x01\x00\x00\x00\x16;\xbfL[\x0e\x01\x06\b\x02\x04\x06\b\x04\n\x01D\x9b`,\n\x02\x04\x01 \x01\rframe"
+	key := rowKey(1, 2, 3)
+	v := encodeBatchRow(key, &b, 7)
+	diff := cmp.Diff(landed, string(v))
+	kit.Check(t, diff == "", "%v", diff)
+	got, at, sum, err := decodeBatchRow(key, v)
+	if err == nil {
+		err = detach(&got, sum)
+	}
+	diff = cmp.Diff(b, got)
+	kit.Check(t, err == nil && at == 7 && diff == "", "%v %v", err, diff)
+	v[len(v)-8]++ // in the header
+	kit.Err(t, "a damaged row is read", ErrCorrupt)(decodeBatchRow(key, v))
+}
+
+// A state of another build is refused in one line that says what to do, and stays as it is.
+func TestOtherSchema(t *testing.T) {
+	for version, want := range map[byte]error{1: ErrEarlier, schemaVersion - 1: ErrEarlier, schemaVersion + 1: ErrNewer} {
+		path := filepath.Join(t.TempDir(), "state.db")
+		b, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+		kit.Must(t, err)
+		err = b.Update(func(tx *bbolt.Tx) error { // as the first versions wrote it: without a sum of rows
+			meta, err := tx.CreateBucket([]byte("meta"))
+			if err != nil {
+				return err
+			}
+			return meta.Put([]byte("schema"), []byte{0, 0, 0, version})
+		})
+		kit.Must(t, errors.Join(err, b.Close()))
+		before := kit.Try(os.ReadFile(path)).Must(t)
+		_, err = Open(t.Context(), Options{Path: path})
+		kit.Check(t, errors.Is(err, want) && strings.Contains(err.Error(), path) && !strings.Contains(err.Error(), "\n"),
+			"version %d: %v", version, err)
+		after, err := os.ReadFile(path)
+		kit.Check(t, err == nil && string(after) == string(before), "version %d: it was touched, %v", version, err)
+		aside, _ := filepath.Glob(path + ".corrupt-*")
+		kit.Check(t, len(aside) == 0, "version %d: it was set aside", version)
 	}
 }

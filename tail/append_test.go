@@ -1,9 +1,14 @@
 package tail
 
 import (
+	"context"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -144,4 +149,215 @@ func TestRestartReadsOn(t *testing.T) {
 	k := w.startWith("p/a.jsonl")
 	kit.Equal(t, "bytes sent", k.sent, int64(len(w.read("p/a.jsonl"))))
 	w.mem.do(func() { kit.Check(t, opened[w.path("p/a.jsonl")] != 0, "the changed file was not opened") })
+}
+
+// Before tells what was there when a run began from what was written while it looked on.
+func TestBefore(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.TurnBytes = 1 << 10 // so that a file comes in several chunks
+	var mu sync.Mutex
+	seen := map[string][]int64{} // Before of the chunks, by name; guarded by mu
+	w.mem.note = func(chunks []Chunk) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range chunks {
+			seen[c.File.Name] = append(seen[c.File.Name], c.Before)
+		}
+	}
+	check := func(what, name string, want int64, least int) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		kit.Check(t, len(seen[name]) >= least, "%s: %d chunks", what, len(seen[name]))
+		for _, got := range seen[name] {
+			kit.Equal(t, what+": before", got, want)
+		}
+		delete(seen, name)
+	}
+	w.write("p/a.jsonl", lines("a", 50, 100))
+	size := int64(len(w.read("p/a.jsonl")))
+	w.startWith("p/a.jsonl")
+	check("an import", "a", size, 2)
+	w.add("p/a.jsonl", lines("b", 1, 100))
+	w.main("p/a.jsonl")
+	check("a line more", "a", 0, 1)
+	w.write("p/b.jsonl", lines("c", 3, 100))
+	w.main("p/b.jsonl")
+	check("a new file", "b", 0, 1)
+	w.stop()
+	w.add("p/a.jsonl", lines("d", 2, 100))
+	size = int64(len(w.read("p/a.jsonl")))
+	w.startWith("p/a.jsonl")
+	check("what came between two runs", "a", size, 1)
+	w.add("p/a.jsonl", lines("e", 1, 100))
+	w.main("p/a.jsonl")
+	check("a line after that", "a", 0, 1)
+	w.stop()
+	w.tail.mu.Lock()
+	defer w.tail.mu.Unlock()
+	kit.Equal(t, "sizes are still remembered", len(w.tail.table.before), 0)
+}
+
+func TestCursorEnds(t *testing.T) {
+	text := []byte(lines("a", 100, 100))
+	for _, n := range []int{0, 1, 100, AnchorSize, AnchorSize + 1, len(text)} {
+		c := Cursor{Offset: int64(n), Anchor: anchorOf(nil, text[:n])}
+		kit.Check(t, c.Ends(text[max(0, n-AnchorSize):n]) && c.Ends(text[:n]), "%d bytes do not end as they do", n)
+		kit.Check(t, n <= 0 || !c.Ends(text[:n-1]) && (!c.Ends(append([]byte{'x'}, text[1:n]...)) || n > AnchorSize),
+			"other %d bytes end so", n)
+	}
+}
+
+// discard is a sink that takes everything and keeps nothing but cursors.
+type discard struct {
+	mu    sync.Mutex
+	bytes int64
+	calls int64
+	each  func(calls int64)
+	bell  chan struct{}
+}
+
+func (d *discard) Deliver(_ context.Context, chunks []Chunk) ([]Result, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls++; d.each != nil {
+		d.each(d.calls)
+	}
+	for i := range chunks {
+		d.bytes += int64(len(chunks[i].Lines))
+	}
+	select {
+	case d.bell <- struct{}{}:
+	default:
+	}
+	return make([]Result, len(chunks)), nil
+}
+
+func (d *discard) HasSpace(bool) bool                                 { return true }
+func (d *discard) Load(context.Context) ([]Tracked, error)            { return nil, nil }
+func (d *discard) Reload(context.Context, FileID) (Tracked, error)    { return Tracked{}, os.ErrNotExist }
+func (d *discard) Marks(context.Context, FileID) ([]Mark, error)      { return nil, nil }
+func (d *discard) Update(context.Context, []Tracked) error            { return nil }
+func (d *discard) Forget(context.Context, []FileID) ([]FileID, error) { return nil, nil }
+
+// runDiscard reads until so many bytes have come.
+func runDiscard(t *testing.T, cfg Config, sink *discard, want int64) {
+	tl := New(cfg, sink, sink)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- tl.Run(ctx) }()
+	limit := time.After(2 * time.Minute)
+	for {
+		sink.mu.Lock()
+		got := sink.bytes
+		sink.mu.Unlock()
+		if got >= want {
+			break
+		}
+		select {
+		case <-sink.bell:
+		case <-limit:
+			t.Fatalf("%d of %d bytes", got, want)
+		}
+	}
+	cancel()
+	kit.Must(t, <-done)
+}
+
+const filedID = "00000000-0000-4000-8000-0000000000"
+
+// Transcripts that a user moved below a root are delivered wherever they lie, with their agents.
+func TestFiledAway(t *testing.T) {
+	w := newWorld(t)
+	here := []string{
+		"p/" + filedID + "01.jsonl", filedID + "02.jsonl", "p/p/" + filedID + "03.jsonl",
+		"archive/p/" + filedID + "04.jsonl", "archive/p/" + filedID + "04/subagents/agent-1.jsonl",
+		"archive/2026/web.app/" + filedID + "05.jsonl", "p/" + filedID + "01/" + filedID + "06.jsonl",
+		"archive/p/agent-2.jsonl", "p/old.jsonl/" + filedID + "07 2.jsonl", "agent-3.jsonl",
+		"p/" + filedID + "01/subagents/workflows/run/agent-4.jsonl",
+	}
+	for _, rel := range here {
+		w.write(rel, lines(rel, 3, 100))
+	}
+	w.start()
+	w.present(here...)
+	for _, f := range w.tail.Files() {
+		want := filepath.Dir(f.File.Path)
+		if i := strings.Index(want, string(filepath.Separator)+"subagents"); i >= 0 {
+			want = filepath.Dir(want[:i])
+		}
+		kit.Equal(t, f.File.Path+" lies in the project", f.File.ProjectFolder(), want)
+	}
+	w.add("archive/p/"+filedID+"04.jsonl", lines("more", 3, 100))
+	w.present(here...)
+	w.main("archive/p/" + filedID + "04.jsonl")
+	left := w.tail.Stats().Stray
+	kit.Check(t, len(left) <= 0, "stray: %v", left)
+	known := map[string]File{}
+	for _, f := range w.tail.Files() {
+		f.File.ID, f.File.Copy, f.File.Stat = 0, 0, Stat{}
+		known[f.File.Path] = f.File
+	}
+	Walk(w.root, func(f File) {
+		f.Stat = (Stat{})
+		kit.Check(t, f == known[f.Path], "walked: %+v, followed: %+v", f, known[f.Path])
+		delete(known, f.Path)
+	}, func(dir string, err error) { t.Errorf("%s: %v", dir, err) })
+	kit.Check(t, len(known) <= 0, "not walked: %v", known)
+}
+
+// A *.jsonl that is no transcript by its place and name is named, until it is gone.
+func TestStray(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 3, 100))
+	quiet := []string{
+		"p/a/subagents/workflows/run/journal.jsonl", "p/a/tool-results/x.jsonl", "p/.hidden.jsonl", "p/memory/note.md",
+		"p/empty/empty.jsonl", ".git/x.jsonl",
+	}
+	stray := []string{
+		"history.jsonl", "p/a/notes.jsonl", "p/b.JSONL", "p/a/subagents/notes.jsonl", "archive/p/notes.jsonl",
+		"1/2/3/4/5/6/7/8/9/10/11/12/x.jsonl",
+	}
+	for _, rel := range slices.Concat(quiet, stray) {
+		w.write(rel, lines(rel, 1, 10))
+	}
+	w.write("p/empty/empty.jsonl", "")
+	w.write("1/2/3/4/5/6/7/8/9/10/11/12/13/"+filedID+"01.jsonl", "{}\n")
+	w.start()
+	w.followed("p/a.jsonl")
+	check := func(want []string) {
+		t.Helper()
+		var rel []string
+		for _, path := range w.tail.Stats().Stray {
+			r := kit.Try(filepath.Rel(w.root, path)).Must(w.t)
+			rel = append(rel, filepath.ToSlash(r))
+		}
+		want = slices.Sorted(slices.Values(want))
+		if slices.Sort(rel); !slices.Equal(rel, want) {
+			t.Errorf("stray:\n%q\nwant\n%q", rel, want)
+		}
+	}
+	check(stray)
+	deep := w.tail.Stats().NotFollowed
+	kit.Check(t, len(deep) == 1 && strings.Contains(deep[0], whyDeep), "too deep: %q", deep)
+	w.sync() // the folders look as they did
+	check(stray)
+	w.rename("p/a/notes.jsonl", "q/notes.jsonl")
+	w.followed("p/a.jsonl", "q/notes.jsonl")
+	check(slices.Delete(stray, 1, 2))
+}
+
+// present fails the test unless these are the files that are followed, and everything in them was delivered.
+func (w *world) present(rels ...string) {
+	w.t.Helper()
+	w.sync()
+	var have []string
+	for _, f := range w.tail.Present() {
+		rel := kit.Try(filepath.Rel(w.root, f.File.Path)).Must(w.t)
+		if have = append(have, filepath.ToSlash(rel)); f.Cursor.Offset != f.File.Stat.Size {
+			w.t.Errorf("%s is read up to %d of %d", rel, f.Cursor.Offset, f.File.Stat.Size)
+		}
+	}
+	slices.Sort(have)
+	kit.Equal(w.t, "followed", have, slices.Sorted(slices.Values(rels)))
 }

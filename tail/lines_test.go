@@ -3,11 +3,17 @@ package tail
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -155,4 +161,126 @@ func FuzzSplit(f *testing.F) {
 			t.Errorf("read %q of %q, %+v", k.content, text, k.Cursor)
 		}
 	})
+}
+
+// TestLineReader: lines of any length, below and above the buffer and the cap, are read as they are.
+func TestLineReader(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	for range 300 {
+		limit := []int64{0, 1, 15, 16, 17, 40, 1000}[rng.IntN(7)]
+		var file []byte
+		var want [][]byte
+		for range rng.IntN(8) {
+			line := bytes.Repeat([]byte{'a' + byte(rng.IntN(3))}, []int{0, 1, 14, 15, 16, 17, 39, 40, 41, 100, 3000}[rng.IntN(11)])
+			file, want = append(append(file, line...), '\n'), append(want, line)
+		}
+		half := len(want) > 0 && rng.IntN(2) == 0 && len(want[len(want)-1]) > 0
+		if half {
+			file = file[:len(file)-1]
+		}
+		keep, offset := rng.IntN(2) == 0, int64(0)
+		r := NewLineReader(iotest.OneByteReader(bytes.NewReader(file)), limit, []int64{0, int64(len(file)), 1 << 20}[rng.IntN(3)])
+		r.Keep = keep
+		for i, line := range want {
+			l, err := r.Next()
+			over := int64(len(line)) > limit
+			whole := append(slices.Clone(line), '\n')
+			switch {
+			case err != nil || l.Index != int64(i) || l.Offset != offset || l.Length != int64(len(line)) || l.Oversize != over ||
+				l.Newline == (half && i == len(want)-1):
+				t.Fatalf("line %d of %d bytes, cap %d: %+v, %v", i, len(line), limit, l, err)
+			case over && (l.SHA256 != sha256.Sum256(line) || l.Hash != sha256.Sum256(whole)):
+				t.Fatalf("line %d: wrong digest", i)
+			case (!over || keep) && (!bytes.Equal(l.Raw, line) || !bytes.Equal(l.Whole, file[offset:min(offset+int64(len(whole)), int64(len(file)))])):
+				t.Fatalf("line %d: %q and %q, want %q", i, l.Raw, l.Whole, line)
+			case over && !keep && (l.Raw != nil || l.Whole != nil):
+				t.Fatalf("line %d is kept", i)
+			}
+			offset += int64(len(whole))
+		}
+		_, err := r.Next()
+		kit.Require(t, errors.Is(err, io.EOF), "%v", err)
+	}
+	broken := errors.New("broken")
+	r := NewLineReader(io.MultiReader(bytes.NewReader([]byte("a\nb")), iotest.ErrReader(broken)), 9, 9)
+	_, err := r.Next()
+	kit.Check(t, err == nil, "%v", err)
+	l, err := r.Next()
+	kit.Check(t, errors.Is(err, broken), "%+v, %v", l, err)
+}
+
+// TestPrefixGoesOn: a cursor that a Prefix made is one that the tailer takes for its own: it reads on behind it, and
+// still finds out that the bytes before it changed.
+func TestPrefixGoesOn(t *testing.T) {
+	for name, rewritten := range map[string]bool{"as it was": false, "rewritten": true} {
+		t.Run(name, func(t *testing.T) { goOn(t, rewritten) })
+	}
+}
+
+func goOn(t *testing.T, rewritten bool) {
+	w := newWorld(t)
+	body := lines("a", 400, 1000) // several marks
+	k := w.follow("p/a.jsonl", body)
+	var p Prefix
+	half := strings.Index(body[len(body)/2:], "\n") + len(body)/2 + 1
+	for _, line := range strings.SplitAfter(body[:half], "\n") {
+		p.Add([]byte(line))
+	}
+	if p.Cursor(0).Offset != int64(half) || len(p.Marks()) == 0 {
+		t.Fatalf("cursor %+v, %d marks", p.Cursor(0), len(p.Marks()))
+	}
+	w.mem.do(func() { // another caller set it to the middle, in another generation
+		f := w.mem.files[k.File.ID]
+		f.Cursor, f.Verified = p.Cursor(7), Stat{}
+		f.content, f.marks = bytes.Clone(f.content[:half]), p.Marks()
+	})
+	if rewritten {
+		w.write("p/a.jsonl", "{\"changed\":true}\n"+body[len("{\"changed\":true}\n"):])
+	}
+	w.tail.Reload(k.File.ID, 12345)
+	want := uint32(7)
+	if rewritten {
+		want = 8
+	}
+	w.until("it goes on", func() bool {
+		f := w.mem.named("a")[0]
+		return f.Cursor.Generation == want && f.Cursor.Offset == int64(len(body))
+	})
+	w.main("p/a.jsonl")
+	w.stop()
+}
+
+// meanwhile is a memory of which something changes after it was loaded, before the tailer has what was.
+type meanwhile struct {
+	*memory
+	then func()
+}
+
+func (m meanwhile) Load(ctx context.Context) ([]Tracked, error) {
+	all, err := m.memory.Load(ctx)
+	m.then()
+	return all, err
+}
+
+// TestReloadWhileLoading: a cursor that is set back while the tailer loads the one before counts, although no byte of
+// the file changes any more.
+func TestReloadWhileLoading(t *testing.T) {
+	w := newWorld(t)
+	k := w.follow("p/a.jsonl", lines("a", 3, 100))
+	w.stop()
+	w.prep = func(t *Tailer) {
+		t.cursors = meanwhile{w.mem, func() {
+			w.mem.do(func() {
+				f := w.mem.files[k.File.ID]
+				f.Cursor, f.Verified, f.content, f.marks = Cursor{Generation: 7}, Stat{}, nil, nil
+			})
+			t.Reload(k.File.ID)
+		}}
+	}
+	w.start()
+	w.until("it is read from there", func() bool {
+		c := w.mem.named("a")[0].Cursor
+		return c.Generation == 7 && c.Line == 3
+	})
+	w.main("p/a.jsonl")
 }

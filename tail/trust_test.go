@@ -1,14 +1,23 @@
 package tail
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
-	"github.com/ccship/ccship/e2e/kit"
+	"github.com/cespare/xxhash/v2"
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/ccship/ccship/e2e/kit"
 )
 
 // deaf makes a tailer that does not run, whose events wait until hear is called: what it finds it has looked at.
@@ -130,5 +139,81 @@ func TestTicks(t *testing.T) {
 	kit.Equal(t, "polling", tl.tickInterval(), time.Second)
 	if tl.setWatch("events", ""); tl.tickInterval() != 2*time.Second {
 		t.Errorf("events: %s", tl.tickInterval())
+	}
+}
+
+// Verify sees each changed byte before the cursor, and says up to which mark the bytes are still the same.
+func TestVerify(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	data := make([]byte, 700_000)
+	for i := range data {
+		data[i] = byte(rng.Uint32())
+	}
+	ends := []int64{70_000, 200_001, 640_000}
+	var marks []Mark
+	last := int64(0)
+	for i, end := range ends {
+		marks = append(marks, Mark{Offset: end, Line: int64(i+1) * 10, Hash: xxhash.Sum64(data[last:end])})
+		last = end
+	}
+	c := Cursor{Offset: 690_000, Mark: last, Segment: xxhash.Sum64(data[last:690_000])}
+	_, all, err := VerifyPrefix(iotest.HalfReader(bytes.NewReader(data)), marks, c)
+	kit.Check(t, all && err == nil, "the very bytes: %v, %v", all, err)
+	for at, want := range map[int64]int64{0: 0, 69_999: 0, 70_000: 70_000, 200_000: 70_000, 639_999: 200_001, 640_000: 640_000, 689_999: 640_000} {
+		bad := bytes.Clone(data)
+		bad[at] ^= 1
+		m, all, err := VerifyPrefix(bytes.NewReader(bad), marks, c)
+		kit.Check(t, !all && err == nil && m.Offset == want, "byte %d changed: %v, %v, the same up to %d, want %d", at,
+			all, err, m.Offset, want)
+	}
+	_, all, err = VerifyPrefix(bytes.NewReader(data[:689_999]), marks, c)
+	kit.Check(t, !all && err == nil, "cut short: %v, %v", all, err)
+	data[695_000] ^= 1
+	_, all, _ = VerifyPrefix(bytes.NewReader(data), marks, c)
+	kit.Check(t, all, "what follows the cursor matters")
+	broken := errors.New("broken")
+	_, all, err = VerifyPrefix(io.MultiReader(bytes.NewReader(data[:1000]), iotest.ErrReader(broken)), marks, c)
+	kit.Check(t, !all && errors.Is(err, broken), "a broken reader: %v, %v", all, err)
+	_, all, err = VerifyPrefix(bytes.NewReader(nil), nil, Cursor{})
+	kit.Check(t, all && err == nil, "nothing read: %v, %v", all, err)
+}
+
+// TestIDsAscendAsFilesAreRead: rows of files that are read one after another are neighbours in the state, in whatever
+// order names and sizes are.
+func TestIDsAscendAsFilesAreRead(t *testing.T) {
+	w := newWorld(t)
+	const n = 40
+	for i := range n {
+		rel := fmt.Sprintf("p%d/%02d.jsonl", i%3, i)
+		w.write(rel, lines(fmt.Sprint(i), 1+i*5%7, 100))
+		w.age(rel, time.Hour+time.Duration(i*17%n)*time.Hour)
+	}
+	w.start()
+	var all []kept
+	w.until("every file is read", func() bool {
+		all = all[:0]
+		for i := range n {
+			all = append(all, w.mem.named(fmt.Sprintf("%02d", i))...)
+		}
+		return len(all) == n
+	})
+	slices.SortFunc(all, func(a, b kept) int { return cmp.Compare(b.File.Stat.ModTime, a.File.Stat.ModTime) })
+	for i := 1; i < n; i++ {
+		if gap := all[i].File.ID - all[i-1].File.ID; gap == 0 || gap > n*idGap {
+			t.Errorf("%s is read behind %s: ids %x and %x", all[i].File.Path, all[i-1].File.Path, all[i].File.ID, all[i-1].File.ID)
+		}
+	}
+}
+
+// TestIDsOfARunAreNotThoseOfAnother: each run begins anywhere, so that an id that was forgotten is not given again.
+func TestIDsOfARunAreNotThoseOfAnother(t *testing.T) {
+	seen := map[FileID]bool{}
+	for range 100 {
+		tb := newTable(nil)
+		for range 100 {
+			id := tb.freeID()
+			kit.Require(t, id != 0 && !seen[id], "id %x", id)
+			seen[id] = true
+		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -226,4 +228,59 @@ func TestScanAllocates(t *testing.T) {
 		n := testing.AllocsPerRun(10, func() { Scan(line) })
 		kit.Check(t, n == 0 && Scan(line).Shape == Object, "Scan allocated %v times for %.60s", n, line)
 	}
+}
+
+// TestEscapeName: what servers refuse is escaped so that it can be read back; other names stay.
+func TestEscapeName(t *testing.T) {
+	for name, want := range map[string]string{
+		"0b167cb6-8ac5-4425-8ae4-d39463b3a17c": "0b167cb6-8ac5-4425-8ae4-d39463b3a17c",
+		"s/agent-1":                            "s/agent-1", "café ~2": "café ~2", "a\uFFFDb": "a\uFFFDb",
+		"odd\x07name": "odd%07name", "100%": "100%25", "%07": "%2507", "\u0085": "%C2%85", "bad\xff": "bad%FF", "\x00": "%00",
+	} {
+		got := EscapeName(name)
+		back, err := url.PathUnescape(got)
+		kit.Check(t, got == want && err == nil && back == name, "%q becomes %q, want %q; read back %q, %v", name, got, want, back, err)
+	}
+}
+
+// TestEscapeLongNames: long names fit, and differ if they differed.
+func TestEscapeLongNames(t *testing.T) {
+	long := strings.Repeat("\x01", 40<<10)
+	a, b := EscapeName(long+"a"), EscapeName(long+"b")
+	kit.Check(t, a != b && len(a) <= maxStreamName, "%d bytes, equal: %t", len(a), a == b)
+	kit.Check(t, utf8.ValidString(a) && !strings.ContainsFunc(a, unicode.IsControl), "%.80q is refused by servers", a)
+}
+
+func TestReplaceStrings(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"type":"user","cwd":"/old","x":1}`:                            `{"type":"user","cwd":"/new","x":1}`,
+		` { "cwd" : "/old" , "y":[{"cwd":"/old"}],"z":"/old" } `:        ` { "cwd" : "/new" , "y":[{"cwd":"/old"}],"z":"/old" } `,
+		`{"cwd":"\/old","cwd":"/old"}`:                                  `{"cwd":"/new","cwd":"/new"}`,
+		`{"c\u0077d":"/old"}`:                                           `{"c\u0077d":"/new"}`,
+		`{"message":{"cwd":"/old","content":"\"cwd\":\"/old\""}}`:       `{"message":{"cwd":"/old","content":"\"cwd\":\"/old\""}}`,
+		`{"cwd":["/old"],"relocatedCwd":"/old","other":{"a":"\ud83d"}}`: `{"cwd":["/old"],"relocatedCwd":"/new","other":{"a":"\ud83d"}}`,
+		`{"cwd":7}`:       `{"cwd":7}`,
+		`{}`:              `{}`,
+		`{"cwd":"/else"}`: `{"cwd":"/else"}`,
+	} {
+		in := []byte(line)
+		got := ReplaceStrings(in, []string{"cwd", "relocatedCwd"}, func(s string) string { return strings.ReplaceAll(s, "/old", "/new") })
+		kit.Check(t, string(got) == want && string(in) == line, "%s\nbecame %s\nwant   %s", line, got, want)
+	}
+	got := ReplaceStrings([]byte(`{"cwd":"a"}`), []string{"cwd"}, func(string) string { return "C:\\<é>&\u2028\"" })
+	want := `{"cwd":"C:\\<é>&\u2028\""}`
+	kit.Check(t, string(got) == want, "%s, want %s", got, want)
+}
+
+// TestOneLineColours: sequences that colour text in a terminal are no text, also when they are cut off or no such.
+func TestOneLineColours(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1b[1m=== RUN\x1b[0m  Test\n\x1b[31mfails\x1b[0m": "=== RUN Test fails",
+		"a\x1b[38;5;12mb": "ab", "a\x1b[": "a", "a\x1b": "a", "a\x1bb": "ab", "a\x1b[1\nb": "ab", "a [1m b": "a [1m b",
+		"a\x1b[1\u00e9b": "ab", "\x1b[1m": "",
+	} {
+		kit.Equal(t, text, OneLine(text, 100), want)
+	}
+	got := OneLine("\x1b[1mabcdef", 4)
+	kit.Check(t, got == "abc…" || got == "abcd…", "cut: %q", got)
 }

@@ -4,9 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -184,4 +194,103 @@ func TestPortTaken(t *testing.T) {
 		"--store", "sqlite:" + filepath.Join(t.TempDir(), "server.db")}, &out, &words)
 	kit.Check(t, code == exitFailed && strings.Contains(words.String(), "hint: choose another with --listen"),
 		"exit %d, %s", code, words.String())
+}
+
+// TestStarting: health says why, everything else is refused for now, and the listener then serves another.
+func TestStarting(t *testing.T) {
+	ln := kit.Try(net.Listen("tcp", "127.0.0.1:0")).Must(t)
+	defer ln.Close()
+	s := &startingServer{Version: "v", Log: slog.New(slog.DiscardHandler)}
+	stop := kit.Try(s.Run(ln)).Must(t)
+	base := "http://" + ln.Addr().String()
+	var said health
+	if a, body := ask(t, base+"/base/healthz", ""); a.StatusCode != http.StatusServiceUnavailable || json.Unmarshal(body, &said) != nil ||
+		said != (health{false, "v", "starting", first}) {
+		t.Errorf("health: %d %s", a.StatusCode, body)
+	}
+	s.Say("the schema is updated")
+	a, body := ask(t, base+"/api/conversations", `{"session_id":"s","entries":[]}`)
+	kit.Check(t, a.StatusCode == http.StatusServiceUnavailable && a.Header.Get("Retry-After") == retryAfter &&
+		a.Header.Get("Ccship-Protocol") == "1" && strings.Contains(string(body), "the schema is updated") &&
+		!strings.Contains(string(body), "success"),
+		"a request: %d %v %s", a.StatusCode, a.Header, body)
+	kit.Must(t, stop())
+	real := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})}
+	defer real.Close()
+	answer := make(chan int, 1)
+	go func() { // comes before there is anybody to serve it
+		a, _ := ask(t, base+"/", "")
+		answer <- a.StatusCode
+	}()
+	go func() { _ = real.Serve(ln) }()
+	kit.Equal(t, "the real server answers", <-answer, http.StatusNoContent)
+}
+
+func ask(t *testing.T, url, body string) (*http.Response, []byte) {
+	t.Helper()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	r := kit.Try(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))).Must(t)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Error(err)
+		return &http.Response{}, nil
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	kit.Check(t, err == nil, "%v", err)
+	return a, b
+}
+
+// writePair makes a self-signed certificate and its key, a while old, so that the next ones have another time.
+func writePair(t *testing.T, cert, key string, serial int64) {
+	t.Helper()
+	private := kit.Try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Must(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der := kit.Try(x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)).Must(t)
+	secret := kit.Try(x509.MarshalPKCS8PrivateKey(private)).Must(t)
+	writeAt(t, cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), serial)
+	writeAt(t, key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), serial)
+}
+
+func writeAt(t *testing.T, name string, b []byte, serial int64) {
+	t.Helper()
+	kit.Must(t, os.WriteFile(name, b, 0o600))
+	at := time.Unix(1_700_000_000+serial, 0)
+	kit.Must(t, os.Chtimes(name, at, at))
+}
+
+// servedSerial makes a new connection and answers which certificate it was shown.
+func servedSerial(t *testing.T, url string) int64 {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	res := kit.Try(client.Get(url + "/healthz")).Must(t)
+	res.Body.Close()
+	kit.Require(t, res.StatusCode == http.StatusOK, "status %d", res.StatusCode)
+	return res.TLS.PeerCertificates[0].SerialNumber.Int64()
+}
+
+// TestTLS: a renewed certificate is served without a restart; files that do not fit leave the old one.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writePair(t, cert, key, 1)
+	p := launch(t, filepath.Join(dir, "server.db"), "--tls-cert", cert, "--tls-key", key)
+	kit.Require(t, strings.HasPrefix(p.url, "https://"), "it listens on %s", p.url)
+	kit.Equal(t, "certificate", servedSerial(t, p.url), 1)
+	writePair(t, cert, key, 2)
+	kit.Equal(t, "renewed: certificate", servedSerial(t, p.url), 2)
+	writeAt(t, key, []byte("half written"), 3)
+	kit.Equal(t, "half renewed: certificate", servedSerial(t, p.url), 2)
+	writePair(t, cert, key, 4)
+	kit.Equal(t, "whole again: certificate", servedSerial(t, p.url), 4)
+	_, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11})
+	kit.Check(t, err != nil, "TLS 1.1 is spoken")
 }

@@ -3,10 +3,17 @@
 package viewer_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -162,4 +169,132 @@ func followRewrite(b *tab, p *person, s *site) {
 	b.reads("table.sides", "While you read above, this came.", "Start again from the feed itself.")
 	b.open("/drops")
 	b.reads("main", "feed stop at midnight", "generation 1")
+}
+
+// TestTabSeesTrouble proves that a tab would see what no page of ours may do.
+func TestTabSeesTrouble(t *testing.T) {
+	t.Parallel()
+	needBrowser(t)
+	for name, c := range map[string]struct{ page, want string }{
+		"harmless":           {`<h1>x</h1><script>1</script><img alt="" src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">`, ""},
+		"dialog":             {`<script>alert("hello")</script>`, "a dialog: hello"},
+		"console":            {`<script>console.warn("careful", 5)</script>`, "console warning: careful"},
+		"exception":          {`<script>nothing()</script>`, "exception: Uncaught ReferenceError"},
+		"rejection":          {`<script>Promise.reject(new Error("no"))</script>`, "exception: Uncaught (in promise) Error: no"},
+		"image elsewhere":    {`<img alt="" src="http://elsewhere.example/p.png">`, "a request to http://elsewhere.example/p.png"},
+		"fetch elsewhere":    {`<script>fetch("http://elsewhere.example/x").catch(() => {})</script>`, "a request to http://elsewhere.example/x"},
+		"other port":         {`<img alt="" src="http://127.0.0.1:9/p.png">`, "a request to http://127.0.0.1:9/p.png"},
+		"missing file":       {`<img alt="" src="/missing.png">`, "404"},
+		"breach of a policy": {`<meta http-equiv="Content-Security-Policy" content="img-src 'none'"><img alt="" src="/x.png">`, "policy: img-src"},
+		"web socket":         {`<script>new WebSocket("ws://127.0.0.1:9/x").onerror = () => {}</script>`, "a web socket to ws://127.0.0.1:9/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/" {
+					w.WriteHeader(http.StatusNotFound)
+					return
+				}
+				fmt.Fprintf(w, `<!doctype html><title>x</title><link rel="icon" href="data:image/gif;base64,R0lGODlhAQABAAAAACw=">%s`, c.page)
+			}))
+			defer server.Close()
+			b := watchTab(t, server.URL)
+			b.open("/")
+			if c.want == "" {
+				seen := b.seen()
+				kit.Check(t, len(seen) == 0, "a harmless page: %q", seen)
+				return
+			}
+			eventually(t, "the tab sees "+c.want, time.Minute, func() bool { return strings.Contains(strings.Join(b.seen(), "\n"), c.want) })
+			b.allow(c.want)
+			for _, part := range []string{"net::ERR", "404", "policy:", "Content Security Policy", "WebSocket connection"} {
+				b.allow(part) // what the same fault is called elsewhere
+			}
+			seen := b.seen()
+			kit.Check(t, len(seen) == 0, "besides: %q", seen)
+		})
+	}
+}
+
+// sendArtifacts posts what a daemon sends besides lines: kind is "checkpoints" or "documents".
+func (s *site) sendArtifacts(key string, x stream, kind string, list ...object) error {
+	member := kind
+	if kind == "documents" {
+		member = "events"
+	}
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.head(), member: list})
+	if err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	return s.posts("POST", "/api/"+kind, key, body)
+}
+
+// head describes a stream in a request.
+func (x stream) head() object {
+	var parent any
+	if x.parent != "" {
+		parent = x.parent
+	}
+	return object{"v": 1, "machine": x.machine, "host": x.host, "epoch": "epoch-of-" + x.machine,
+		"path": strings.ReplaceAll(x.cwd, "/", "-") + "/" + x.id + ".jsonl", "cwd": x.cwd, "project": x.project, "parent_session_id": parent}
+}
+
+func (s *site) posts(method, path, key string, body []byte) error {
+	status, answer, err := s.ask(method, path, key, "", body)
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, status, answer)
+	}
+	return err
+}
+
+// sendFile sends a file of a session.
+func (s *site) sendFile(key string, x stream, name, content string) error {
+	sum := sha256.Sum256([]byte(content))
+	at := "/api/blobs/" + hex.EncodeToString(sum[:])
+	body, err := json.Marshal(object{"project_hash": "hash-of-" + x.project, "session_id": x.id, "ccship": x.head(), "size": len(content), "media_type": "text/plain", "name": name})
+	if err != nil {
+		return fmt.Errorf("write a request: %w", err)
+	}
+	if err := s.posts("POST", at+"/start", key, body); err != nil {
+		return err
+	}
+	if err := s.posts("PUT", at+"?offset=0", key, []byte(content)); err != nil {
+		return err
+	}
+	return s.posts("POST", at+"/end", key, body)
+}
+
+// mark is a checkpoint behind a line.
+func mark(id, trigger string, line int, used int64, at time.Time, summary string, files ...string) object {
+	return object{"id": "cp-" + id, "tokens_used": used, "token_budget": 167_000, "trigger_type": trigger, "context_hash": "5eed", "summary": summary,
+		"active_files": files, "created_at": at.UTC().Format(time.RFC3339), "generation": 0, "line": line}
+}
+
+// version is a version of a document.
+func version(path string, version int, at time.Time, content string) object {
+	sum := sha256.Sum256([]byte(content))
+	change, by := "modified", "claude"
+	if version == 1 {
+		change, by = "linked", "user"
+	}
+	return object{"path": path, "change": change, "by": by, "added_at": t0.UTC().Format(time.RFC3339), "at": at.UTC().Format(time.RFC3339), "version": version,
+		"size": len(content), "sha256": hex.EncodeToString(sum[:]), "encoding": "utf-8", "content": content}
+}
+
+// linkRequest is what a machine's daemon is asked for.
+type linkRequest struct {
+	ID, Path string
+	Link     bool
+}
+
+// linkRequests lists what waits for a machine's daemon.
+func (s *site) linkRequests(key, machine string) ([]linkRequest, error) {
+	status, body, err := s.ask("GET", "/api/link-requests?"+url.Values{"machine": {machine}}.Encode(), key, "", nil)
+	if err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("link requests: %d %s: %w", status, body, err)
+	}
+	var out struct {
+		LinkRequests []linkRequest `json:"link_requests"`
+	}
+	err = json.Unmarshal(body, &out)
+	return out.LinkRequests, err
 }

@@ -1,13 +1,18 @@
 package sys
 
 import (
+	"bufio"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -94,4 +99,158 @@ func TestWriteThroughLink(t *testing.T) {
 	info := kit.Try(os.Lstat(link)).Must(t)
 	kit.Check(t, info.Mode().Type() == fs.ModeSymlink, "the link is %v", info.Mode())
 	only(t, dir, "settings")
+}
+
+const (
+	room = 12 << 20
+	most = 200
+)
+
+func TestPercentOf(t *testing.T) {
+	for _, c := range []struct {
+		alive, most uint64
+		want        int
+	}{
+		{0, 100, 100}, {1 << 20, 100, 100}, {room, 100, 100},
+		{0, 200, 200}, {room / 2, 200, 200}, {room * 2 / 3, 200, 150}, {room, 200, 100},
+		{room + room/2, 100, 66}, {2 * room, 200, 50}, {100 * room, 200, least},
+	} {
+		got := percentOf(c.alive, room, c.most)
+		kit.Check(t, got == c.want, "of %d bytes alive, at most %d %%: %d %%, want %d", c.alive, c.most, got, c.want)
+	}
+}
+
+// TestBound: with much alive garbage takes a smaller share, and with little the most.
+func TestBound(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	BoundHeap(room, most)
+	percent := func() int {
+		p := debug.SetGCPercent(100)
+		debug.SetGCPercent(p)
+		return p
+	}
+	until := func(what string, ok func(int) bool) {
+		for end := time.Now().Add(2 * time.Minute); !ok(percent()); runtime.GC() {
+			if time.Now().After(end) {
+				t.Fatalf("%s: still %d %%", what, percent())
+			}
+		}
+	}
+	alive := make([]byte, 3*room)
+	until("much is alive", func(p int) bool { return p >= least && p <= 60 })
+	runtime.KeepAlive(alive)
+	until("little is alive", func(p int) bool { return p == most })
+}
+
+// TestChange: a changed name is kept, the former ones are known, and hosts are numbered.
+func TestChange(t *testing.T) {
+	dir := t.TempDir()
+	first, err := LoadIdentity(dir)
+	kit.Require(t, err == nil && first.Name != "" && first.Former == nil, "%+v, %v", first, err)
+	for _, suffix := range []string{" (2)", " (3)"} {
+		was, _ := LoadIdentity(dir)
+		kit.Must(t, ChangeIdentity(dir))
+		now, err := LoadIdentity(dir)
+		kit.Check(t, err == nil && now.Name != was.Name && len(now.Name) == 32 && slices.Equal(now.Former, append([]string{was.Name}, was.Former...)) && now.Host == first.Host+suffix,
+			"%+v after %+v, %v", now, was, err)
+	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, identityFile), []byte("{"), 0o600))
+	_, err = LoadIdentity(dir)
+	kit.Check(t, err != nil, "a damaged file passes for a name")
+}
+
+// TestDial: the kernel tells both ends who is at the other.
+func TestDial(t *testing.T) {
+	dir, err := os.MkdirTemp("", "ccs") // the path of a socket is short
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	ln := kit.Try(net.Listen("unix", path)).Must(t)
+	defer ln.Close()
+	client := kit.Try(DialPeer(t.Context(), net.Dialer{}, path)).Must(t)
+	defer client.Close()
+	conn := kit.Try(ln.Accept()).Must(t)
+	defer conn.Close()
+	kit.Gives(t, "the peer", os.Geteuid())(PeerOf(conn.(*net.UnixConn)))
+	for uid, want := range map[int]bool{os.Geteuid(): true, 0: true, os.Geteuid() + 4711: false} {
+		kit.Check(t, TrustedPeer(uid) == want, "Trusted(%d) = %v", uid, !want)
+	}
+}
+
+// TestMain is also the other process: with a root in its environment it takes the lock until its input ends.
+func TestMain(m *testing.M) {
+	root := os.Getenv("SINGLETON_ROOT")
+	if root == "" {
+		os.Exit(m.Run())
+	}
+	l, err := AcquireLock([]string{root}, Holder{PID: os.Getpid(), State: "/other/state", Since: time.Now()})
+	if err != nil {
+		os.Exit(1)
+	}
+	_, _ = os.Stdout.WriteString("locked\n")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	_ = l.Release()
+	os.Exit(0)
+}
+
+// TestTwoProcesses: the second learns who the first is, also by another path to the root; when the first ends, even by
+// a kill, the root is free.
+func TestTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	root, link := filepath.Join(dir, "root"), filepath.Join(dir, "link")
+	kit.Must(t, os.Mkdir(root, 0o700))
+	if err := os.Symlink(root, link); err != nil {
+		link = root
+	}
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), "SINGLETON_ROOT="+root, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
+	in := kit.Try(other.StdinPipe()).Must(t)
+	defer in.Close()
+	out := kit.Try(other.StdoutPipe()).Must(t)
+	kit.Must(t, other.Start())
+	if text, err := bufio.NewReader(out).ReadString('\n'); err != nil || text != "locked\n" {
+		t.Fatalf("the other process: %q, %v", text, err)
+	}
+	var held *HeldError
+	if _, err := AcquireLock([]string{dir, link}, Holder{PID: 1}); !errors.As(err, &held) {
+		t.Fatalf("the second: %v", err)
+	}
+	kit.Check(t, held.Holder.PID == other.Process.Pid && held.Holder.State == "/other/state" && held.Root == link,
+		"held: %+v", held)
+	h, ok := FindHolder([]string{root})
+	kit.Check(t, ok && h.PID == other.Process.Pid, "found %+v, %t", h, ok)
+	kit.Must(t, other.Process.Kill())
+	_ = other.Wait() // it was killed
+	l, err := AcquireLock([]string{dir, link}, Holder{PID: 1})
+	kit.Require(t, err == nil, "after its end: %v", err)
+	kit.Should(t, l.Release())
+	_, ok = FindHolder([]string{root})
+	kit.Check(t, !ok, "a released root is held")
+}
+
+// TestMissingRoot: a root that does not exist has a lock, too, and it is not that of its parent.
+func TestMissingRoot(t *testing.T) {
+	dir := t.TempDir()
+	l := kit.Try(AcquireLock([]string{filepath.Join(dir, "a", "b")}, Holder{PID: 7})).Must(t)
+	defer l.Release()
+	h, ok := FindHolder([]string{filepath.Join(dir, "a", "b")})
+	kit.Check(t, ok && h.PID == 7, "found %+v, %t", h, ok)
+	_, ok = FindHolder([]string{dir})
+	kit.Check(t, !ok, "the parent is held")
+}
+
+// TestReplacedRoot: a root whose folder was replaced is still held, and the folder that was moved away is not.
+func TestReplacedRoot(t *testing.T) {
+	dir := t.TempDir()
+	root, away := filepath.Join(dir, "root"), filepath.Join(dir, "away")
+	kit.Must(t, os.Mkdir(root, 0o700))
+	l := kit.Try(AcquireLock([]string{root}, Holder{PID: 7})).Must(t)
+	defer l.Release()
+	kit.Must(t, os.Rename(root, away))
+	h, ok := FindHolder([]string{away})
+	kit.Check(t, !ok, "a folder that nobody delivers any more is held by %+v", h)
+	kit.Must(t, os.Mkdir(root, 0o700))
+	h, ok = FindHolder([]string{root})
+	kit.Check(t, ok && h.PID == 7, "found %+v, %t", h, ok)
 }

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/ccship/ccship/e2e/kit"
@@ -170,4 +173,185 @@ func TestCheckInUse(t *testing.T) {
 		err := Check(t.Context(), path)
 		kit.Require(t, err == nil, "while it is written to: %v", err)
 	}
+}
+
+// Being alive costs no write, and is not claimed while a transaction hangs or after the end.
+func TestAlive(t *testing.T) {
+	path := t.TempDir() + "/state.db"
+	s := open(t, Options{Path: path})
+	before := kit.Try(os.Stat(path)).Must(t)
+	was := lastTx(t, s)
+	for range 10 {
+		kit.Must(t, s.Alive(t.Context()))
+	}
+	after, err := os.Stat(path)
+	kit.Check(t, err == nil && after.ModTime().Equal(before.ModTime()) && lastTx(t, s) == was, "it wrote: %v", err)
+	s.group.write.Lock() // as a transaction that hangs holds it
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- s.Alive(t.Context()) }()
+	waitFor(t, "the first", func() bool { return s.group.queued() == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	go func() { second <- s.Alive(ctx) }()
+	err = <-second
+	kit.Check(t, errors.Is(err, context.DeadlineExceeded), "behind one that hangs: %v", err)
+	select {
+	case err := <-first:
+		t.Errorf("answered while the file hangs: %v", err)
+	default:
+	}
+	s.group.write.Unlock()
+	kit.Should(t, <-first)
+	kit.Must(t, s.Close())
+	kit.Err(t, "after Close", ErrClosed)(s.Alive(t.Context()))
+}
+
+// later begins an update that waits for others, and returns when it is queued.
+func later(ctx context.Context, t *testing.T, s store, now <-chan struct{}, key string) (result <-chan error) {
+	t.Helper()
+	before, done := s.group.queued(), make(chan error, 1)
+	go func() {
+		done <- s.UpdateLater(ctx, 1, now, func(tx *Tx) error {
+			tx.Changes(s.owner).(*changes).put[key] = 1
+			return tx.Put("put row", tx.Bucket(rows), []byte(key), value(key, 1))
+		})
+	}()
+	waitFor(t, "it to queue", func() bool { return s.group.queued() == before+1 })
+	return done
+}
+
+// TestLater: what may wait shares the next transaction of any caller, and has one of its own when it must not wait
+// any longer.
+func TestLater(t *testing.T) {
+	s := open(t, Options{})
+	never, first := make(chan struct{}), lastTx(t, s)
+	one, two := later(t.Context(), t, s, never, "1"), later(t.Context(), t, s, never, "2")
+	put(t, s, 1, "3")
+	if err := errors.Join(<-one, <-two); err != nil || lastTx(t, s) != first+1 || len(s.held()) != 3 {
+		t.Errorf("%v; %d rows in %d transactions", err, len(s.held()), lastTx(t, s)-first)
+	}
+	now := make(chan struct{})
+	one, two = later(t.Context(), t, s, now, "4"), later(t.Context(), t, s, never, "5")
+	close(now)
+	if err := errors.Join(<-one, <-two); err != nil || lastTx(t, s) != first+2 || len(s.held()) != 5 {
+		t.Errorf("hastened: %v; %d rows in %d transactions", err, len(s.held()), lastTx(t, s)-first)
+	}
+	checkMemory(t, s)
+}
+
+// TestLaterBehindOthers: a caller that waits for others does not lead those that came while another led, and is not
+// left behind when it must not wait any longer.
+func TestLaterBehindOthers(t *testing.T) {
+	for _, hastened := range []bool{false, true} {
+		g := newGate()
+		s := open(t, Options{Fault: g.fault})
+		first := make(chan error, 1)
+		go func() { first <- s.putRows(t.Context(), 1, "1") }()
+		<-g.reached
+		now := make(chan struct{})
+		waits := later(t.Context(), t, s, now, "2")
+		if hastened {
+			close(now)
+			waitFor(t, "it to hasten", func() bool {
+				s.group.mu.Lock()
+				defer s.group.mu.Unlock()
+				return !s.group.waiting[0].later
+			})
+		}
+		close(g.open)
+		kit.Must(t, <-first)
+		if !hastened {
+			waitFor(t, "nobody to lead", func() bool {
+				s.group.mu.Lock()
+				defer s.group.mu.Unlock()
+				return !s.group.busy
+			})
+			kit.Equal(t, "rows: it led", len(s.held()), 1)
+			close(now)
+		}
+		if err := <-waits; err != nil || len(s.held()) != 2 {
+			t.Errorf("hastened %t: %v, %d rows", hastened, err, len(s.held()))
+		}
+	}
+}
+
+// TestLaterGivesUp: while it waits for others it can be ended, and has done nothing then.
+func TestLaterGivesUp(t *testing.T) {
+	s := open(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := later(ctx, t, s, make(chan struct{}), "1")
+	cancel()
+	if err := <-waits; !errors.Is(err, context.Canceled) || len(s.held()) != 0 {
+		t.Errorf("%v, %d rows", err, len(s.held()))
+	}
+	waits = later(t.Context(), t, s, make(chan struct{}), "2")
+	s.fail(ErrFailed)
+	err := <-waits
+	kit.Check(t, errors.Is(err, ErrFailed), "%v", err)
+}
+
+// What was removed is gone from the file too once it was scrubbed, and everything else is as it was.
+func TestScrub(t *testing.T) {
+	s, path := openAt(t)
+	put(t, s, 10, "a", "what nobody is to read")
+	kit.Must(t, s.deleteRows(t.Context(), "what nobody is to read"))
+	want := dump(t, s)
+	holds := func() bool {
+		text := kit.Try(os.ReadFile(path)).Must(t)
+		return bytes.Contains(text, []byte("nobody is to read"))
+	}
+	kit.Require(t, holds() && !s.compactionDue(), "removed already, or about to be")
+	stop := run(t, s)
+	s.Scrub()
+	waitFor(t, "the text to be gone", func() bool { return !holds() })
+	stop()
+	if diff := cmp.Diff(want, dump(t, s)); diff != "" || s.compactionDue() {
+		t.Errorf("and then: due %v, %s", s.compactionDue(), diff)
+	}
+}
+
+// A disk without space for a second file, and one that fails, leave the file as it is.
+func TestScrubWithoutRoom(t *testing.T) {
+	s := open(t, Options{FreeDisk: func(string) (uint64, uint64, error) { return 1 << 10, 1 << 30, nil }})
+	if s.Scrub(); s.compactionDue() {
+		t.Error("it would fill the disk")
+	}
+	broken := open(t, Options{Fault: func(step string) error { return kit.If[error](step == "compact copy", errInjected, nil) }})
+	broken.Scrub()
+	broken.maintain(t.Context(), true)
+	kit.Check(t, !broken.compactionDue(), "tried for ever")
+}
+
+// What PutMeta stored outlives a restart and a compaction, and can be removed.
+func TestMeta(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	failing := false
+	fault := func(step string) error { return kit.If[error](failing && step == "put meta", errInjected, nil) }
+	s := open(t, Options{Path: path, Fault: fault})
+	check := func(want []byte) {
+		t.Helper()
+		got, err := s.Meta(t.Context(), "pause")
+		kit.Check(t, err == nil && bytes.Equal(got, want) && (got == nil) == (want == nil), "stored %q %v, want %q", got,
+			err, want)
+	}
+	store := func(value []byte) {
+		t.Helper()
+		kit.Must(t, s.PutMeta(t.Context(), "pause", value))
+	}
+	check(nil)
+	store(nil)
+	store([]byte{})
+	check([]byte{})
+	store([]byte("until noon"))
+	failing = true
+	err := s.PutMeta(t.Context(), "pause", []byte("never"))
+	kit.Check(t, err != nil, "a write that failed is said to be durable")
+	store([]byte("until noon")) // nothing to write: nothing to fail
+	failing = false
+	kit.Must(t, s.Compact(t.Context()))
+	closeNow(t, s)
+	s = open(t, Options{Path: path, Fault: fault})
+	check([]byte("until noon"))
+	store(nil)
+	check(nil)
 }
