@@ -167,6 +167,10 @@ func (s suite) blockConflicts(t *testing.T) {
 	}
 	put(t, st, batch("s", was)) // and back again
 	kit.Equal(t, "line 4 is", dump(t, openSession(t, st, "s"), 0)[4], listed([]server.Line{was})[0])
+	put(t, st, batch("s", all[9], object(9, "later"))) // as it is, and then with other bytes
+	snap := openSession(t, st, "s")
+	kit.Equal(t, "line 9 is", dump(t, snap, 0)[9], "9:object:later")
+	kit.Has(t, "replaced", strings.Join(replacedOf(t, snap), "\n"), string(all[9].Raw))
 	gone, err := st.Forget(t.Context(), server.Scope{All: true}, "s", 0, start)
 	kit.Check(t, err == nil && gone.Lines == 201, "forgotten: %+v, %v", gone, err)
 	kit.Equal(t, "blocks are left", s.query(t, st, `SELECT count(*) FROM blocks`), 0)

@@ -73,8 +73,8 @@ func (x *Lines) Insert(ctx context.Context, d sqlstore.Dialect, at Place, blocks
 func (x *Lines) Put(ctx context.Context, d sqlstore.Dialect, at Place, storedTo int64,
 	j *Job) (w sqlstore.Written, err error) {
 	b, blocks := j.Batch, j.Blocks
-	r := rewriting{x: x, d: d, at: at, b: b, first: map[int64]server.Line{}, held: map[int64]heldLine{},
-		back: map[int64]bool{}}
+	r := rewriting{x: x, d: d, at: at, b: b, first: map[int64]server.Line{}, several: map[int64]bool{},
+		held: map[int64]heldLine{}, back: map[int64]bool{}}
 	if blocks != nil && blocks[0].First >= storedTo {
 		if err := x.Insert(ctx, d, at, blocks); err != nil {
 			return w, err
@@ -95,6 +95,7 @@ type rewriting struct {
 	at      Place
 	b       *server.Batch
 	first   map[int64]server.Line // of the batch's lines with an index
+	several map[int64]bool        // lines that the batch has with different bytes
 	held    map[int64]heldLine
 	runs    []*server.RetiredRun // that have some of them
 	back    map[int64]bool       // lines that are retired no more
@@ -154,8 +155,10 @@ func (r *rewriting) find(ctx context.Context) error {
 	from, to := lines[0].Index, lines[0].Index
 	for _, l := range lines {
 		from, to = min(from, l.Index), max(to, l.Index)
-		if _, again := r.first[l.Index]; !again {
+		if f, again := r.first[l.Index]; !again {
 			r.first[l.Index] = l
+		} else if f.Kind != l.Kind || !bytes.Equal(f.Raw, l.Raw) {
+			r.several[l.Index] = true
 		}
 	}
 	if err := r.holdRetired(ctx, from, to); err != nil {
@@ -208,7 +211,7 @@ func (r *rewriting) holdRetired(ctx context.Context, from, to int64) error {
 	return err
 }
 
-// hold notes a stored line. It reports whether one that comes for it differs.
+// hold notes a stored line. It reports whether any that comes for it differs.
 func (r *rewriting) hold(stored Line) (differs bool) {
 	l, ok := r.first[stored.Index]
 	if !ok {
@@ -217,7 +220,7 @@ func (r *rewriting) hold(stored Line) (differs bool) {
 	h := heldLine{Line: l, size: int64(len(stored.Raw)) + 1,
 		other: uint8(l.Kind) != stored.Kind || !bytes.Equal(l.Raw, stored.Raw)}
 	r.held[l.Index] = h
-	return h.other
+	return h.other || r.several[stored.Index]
 }
 
 func (r *rewriting) block(ctx context.Context, b *storedBlock) error {
