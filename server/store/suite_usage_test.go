@@ -253,6 +253,10 @@ func (s suite) forget(t *testing.T) {
 	} {
 		b := batch(again.session, object(0, "back"))
 		b.Owner, b.Head.Parent = again.owner, again.parent
+		if !again.stored {
+			b.Head.ProjectHash, b.Head.Repository, b.Masked = "h", "r", []int64{0}
+			b.Retired = []*server.RetiredRun{{Lines: []server.RetiredLine{{Index: 7, SHA256: make([]byte, 32)}}}}
+		}
 		err := st.Put(ctx, b)
 		kit.Check(t, again.stored == (err == nil) && (err == nil || errors.Is(err, server.ErrForgotten)), "%+v: %v", again, err)
 		snap, err := st.View(ctx, server.Scope{User: again.owner}, server.Ref{SessionID: again.session})
@@ -260,6 +264,9 @@ func (s suite) forget(t *testing.T) {
 		if err == nil {
 			snap.Close()
 		}
+	}
+	for _, table := range []string{"retired", "masked_lines", "repositories"} {
+		kit.Equal(t, "rows that came for what was forgotten, of "+table, s.query(t, st, `SELECT count(*) FROM `+table), 0)
 	}
 	for who, scope := range map[string]server.Scope{"ann": server.ScopeOf(ann), "an owner": all} {
 		list, err := st.ListForgotten(ctx, scope)

@@ -109,7 +109,13 @@ func (s *Store) transact(ctx context.Context, group []*lines.Job) (done []stored
 		if err != nil {
 			return err
 		}
-		if err := s.repositories.Note(ctx, dialect{tx}, lines.Batches(admitted)); err != nil {
+		var known []*lines.Job
+		for i, j := range admitted {
+			if written[i].Stream != 0 {
+				known = append(known, j)
+			}
+		}
+		if err := s.repositories.Note(ctx, dialect{tx}, lines.Batches(known)); err != nil {
 			return err
 		}
 		done = make([]stored, len(group))

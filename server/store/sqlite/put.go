@@ -31,7 +31,7 @@ func (s *Store) Put(ctx context.Context, b *server.Batch) error {
 // COMMIT). When that fails every batch is tried alone, so that a batch which cannot be stored does not take others with
 // it. The caller holds lead. No request's context is used: the group is not one request's.
 func (s *Store) writeGroup(group []*lines.Job) {
-	ctx, done := context.Background(), []outcome(nil)
+	ctx, done, stored := context.Background(), []outcome(nil), []*lines.Job(nil)
 	err := s.exclusively(ctx, func() error {
 		d := dialect{s.conn}
 		admission := sqlstore.NewAdmission(d)
@@ -50,9 +50,11 @@ func (s *Store) writeGroup(group []*lines.Job) {
 			if err != nil && !errors.Is(err, server.ErrForgotten) && !errors.Is(err, server.ErrOverQuota) {
 				return fmt.Errorf("store batch: %w", err)
 			}
-			done = append(done, outcome{c, err})
+			if done = append(done, outcome{c, err}); err == nil {
+				stored = append(stored, j)
+			}
 		}
-		if err := s.repositories.Note(ctx, d, lines.Batches(group)); err != nil {
+		if err := s.repositories.Note(ctx, d, lines.Batches(stored)); err != nil {
 			return fmt.Errorf("store batch: %w", err)
 		}
 		return nil
