@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -250,4 +253,33 @@ func (s suite) age(t *testing.T, st full) {
 	if s.query(t, st, `SELECT count(*) FROM cold_objects`) > 0 {
 		s.query(t, st, `UPDATE cold_objects SET at = 0 RETURNING 0`)
 	}
+}
+
+// TestColdSwept: what a batch is compared with may leave cold storage while it is brought from there.
+func TestColdSwept(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "user")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secretsecret")
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "server.db")
+	other := openWith(t, path, store.Opening{Blocks: folderURL(dir)})
+	all := prose(0, 300, 1000)
+	put(t, other, batch("s", all...))
+	cool(t, other)
+	var once sync.Once
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/bucket/")
+		if !strings.HasSuffix(name, "/store") {
+			once.Do(func() {
+				_, err := other.Return(t.Context(), start, endOfTime, func(server.Returned) {})
+				kit.Should(t, err)
+			})
+		}
+		w.Header().Set("ETag", `"x"`)
+		http.ServeFile(w, r, filepath.Join(dir, filepath.FromSlash(name)))
+	}))
+	t.Cleanup(bucket.Close)
+	st := openWith(t, path, store.Opening{Blocks: "s3://bucket?lookup=path&region=us-east-1&endpoint=" + bucket.URL})
+	put(t, st, batch("s", object(3, "other")))
+	all[3] = object(3, "other")
+	kit.Equal(t, "lines", dumpOf(t, st, "s"), listed(all))
+	kit.Equal(t, "objects are left", len(inFolder(t, dir)), 0)
 }

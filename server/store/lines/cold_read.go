@@ -40,7 +40,9 @@ func (t *Tier) Retry(ctx context.Context, fn func() error) error {
 // bring brings an object into memory; of a file, all of it into the database.
 func (t *Tier) bring(ctx context.Context, o object) (err error) {
 	if o.stream != 0 {
-		_, err = t.fetch(ctx, o)
+		if _, err = t.fetch(ctx, o); errors.Is(err, sqlstore.ErrSwept) {
+			return nil // it is in the database again, where the next try looks
+		}
 		return err
 	}
 	for err == nil && o.id != "" {
