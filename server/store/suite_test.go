@@ -55,7 +55,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 			"BlockTails": s.blockTails,
 			"Damage":     s.damage, "SealMeanwhile": s.sealMeanwhile, "SealSteps": s.sealSteps, "OneFails": s.oneFails, "ManyFail": s.manyFail, "ClockBack": s.clockBack, "ColdLarge": s.coldLarge,
 			"Cold": s.cold, "ColdSteps": s.coldSteps, "ColdDown": s.coldDown, "ColdPast": s.coldPast, "ColdDamage": s.coldDamage,
-			"ColdMeanwhile": s.coldMeanwhile, "ColdReturn": s.coldReturn, "ColdFiles": s.coldFiles, "ColdPlaces": s.coldPlaces,
+			"ColdMeanwhile": s.coldMeanwhile, "ColdDoubt": s.coldDoubt, "ColdReturn": s.coldReturn, "ColdFiles": s.coldFiles, "ColdPlaces": s.coldPlaces,
 			"ColdSealed": s.coldSealed, "BlockOverRows": s.blockOverRows, "Histories": s.histories,
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func (t *Tier) remove(ctx context.Context, o object) error {
 	}
 	var n int64
 	err := t.db.Write(ctx, func(d sqlstore.Dialect) (err error) {
-		n, err = d.Exec(ctx, `UPDATE cold_objects SET state = 2`+ofObject+` AND state IN (0, 2)`, o.key()...)
+		n, err = d.Exec(ctx, `UPDATE cold_objects AS o SET state = 2`+ofObject+` AND NOT `+inUse, o.key()...)
 		return err
 	})
 	if err != nil {
