@@ -209,20 +209,23 @@ func (s suite) retireUsage(t *testing.T) {
 func (s suite) retireCopies(t *testing.T) {
 	st := s.open(t)
 	put(t, st, batch("s", prose(0, 60, 900)...))
+	put(t, st, batch("s", prose(0, 60, 900)[:20]...), func(b *server.Batch) { b.Head.Machine = "m2" }) // a copy's beginning
 	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
 	retire(t, st)
 	var runs []*server.RetiredRun
-	snap := openSession(t, st, "s")
+	one, two := "m", "m2"
+	snap := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &one})).Must(t)
+	defer snap.Close()
 	kit.Must(t, snap.Retired(t.Context(), server.Span{To: 60}, true, func(r *server.RetiredRun) error { runs = append(runs, r); return nil }))
-	put(t, st, batch("s"), func(b *server.Batch) { b.Head.Machine, b.Head.EndLine, b.Retired = "m2", 60, runs })
-	put(t, st, batch("s", prose(0, 60, 900)...), func(b *server.Batch) { b.Head.Machine = "m2" })
-	two := "m2"
+	put(t, st, batch("s"), func(b *server.Batch) { b.Head.Machine, b.Head.EndLine, b.Retired = two, 60, runs })
+	put(t, st, batch("s", prose(0, 60, 900)...), func(b *server.Batch) { b.Head.Machine = two })
 	copied := kit.Try(st.Open(t.Context(), server.Ref{SessionID: "s", Machine: &two})).Must(t)
 	defer copied.Close()
 	of := kit.Try(audit.DigestViews(t.Context(), snap)).Must(t)
-	got, err := audit.DigestViews(t.Context(), copied)
-	kit.Check(t, err == nil && fmt.Sprint(of) == fmt.Sprint(got) && len(dump(t, copied, 0)) == 0,
-		"the copy has %+v, %v, want %+v", got, err, of)
+	got := kit.Try(audit.DigestViews(t.Context(), copied)).Must(t)
+	of[0].Retired, got[0].Retired = nil, nil // in runs that begin elsewhere
+	kit.Equal(t, "lines of the copy", dump(t, copied, 0), nil)
+	kit.Equal(t, "the copy", fmt.Sprint(got), fmt.Sprint(of))
 }
 
 // retireReplaced: a client without a ledger may still replace a retired line; bytes that were replaced go by age.

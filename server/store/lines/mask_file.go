@@ -270,7 +270,7 @@ func (m *Masks) Known(ctx context.Context, d sqlstore.Dialect, stream, masked in
 // a list of those that the server has masked.
 func (m *Masks) Settle(ctx context.Context, d sqlstore.Dialect, at Place, b *server.Batch, list []int64) error {
 	for _, r := range b.Retired {
-		if err := InsertRetired(ctx, d, at, r); err != nil {
+		if err := noteRetired(ctx, d, at, r); err != nil {
 			return err
 		}
 	}

@@ -121,7 +121,7 @@ func (x *Lines) removeRun(ctx context.Context, d sqlstore.Dialect, at Place, r *
 	if err != nil {
 		return fmt.Errorf("count bytes: %w", err)
 	}
-	return InsertRetired(ctx, d, at, r)
+	return noteRetired(ctx, d, at, r)
 }
 
 // without makes a block anew without some lines. One of which nothing remains goes, unread.

@@ -71,8 +71,44 @@ func scan(row sqlstore.Scanner, hashes bool) (*server.RetiredRun, error) {
 	return r, nil
 }
 
-// InsertRetired notes a run, whose lines have hashes.
-func InsertRetired(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+// noteRetired notes those lines of a run, which have hashes, that are not noted yet: some are when a copy that was
+// interrupted comes again.
+func noteRetired(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
+	if len(r.Lines) == 0 {
+		return nil
+	}
+	noted, end := map[int64]bool{}, r.Lines[len(r.Lines)-1].Index+1
+	err := ReadRetired(ctx, d, RetiredQuery{at, r.Lines[0].Index, end, false}, func(have *server.RetiredRun) error {
+		for _, l := range have.Lines {
+			noted[l.Index] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return insertParts(ctx, d, at, r, noted)
+}
+
+// insertParts notes the parts of a run that lie between some of its lines.
+func insertParts(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun,
+	without map[int64]bool) error {
+	part := &server.RetiredRun{At: r.At}
+	for _, l := range r.Lines {
+		if !without[l.Index] {
+			part.Lines = append(part.Lines, l)
+			continue
+		}
+		if err := insertRetired(ctx, d, at, part); err != nil {
+			return err
+		}
+		part = &server.RetiredRun{At: r.At}
+	}
+	return insertRetired(ctx, d, at, part)
+}
+
+// insertRetired notes a run, of which no line is noted.
+func insertRetired(ctx context.Context, d sqlstore.Dialect, at Place, r *server.RetiredRun) error {
 	if len(r.Lines) == 0 {
 		return nil
 	}
@@ -86,8 +122,7 @@ func InsertRetired(ctx context.Context, d sqlstore.Dialect, at Place, r *server.
 	}
 	n := len(r.Lines)
 	_, err := d.Exec(ctx, `INSERT INTO retired (owner, stream, epoch, generation, first, last, lines, raw_bytes, at,
-  header, hashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (owner, stream, epoch, generation, first) DO NOTHING`,
+  header, hashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		at.args(r.Lines[0].Index, r.Lines[n-1].Index, n, size, sqlstore.Micros(r.At), header(entries), hashes.Bytes())...)
 	if err != nil {
 		return fmt.Errorf("note retired lines: %w", err)
@@ -120,16 +155,5 @@ func divide(ctx context.Context, d sqlstore.Dialect, at Place, r *server.Retired
 	if _, err := d.Exec(ctx, `DELETE FROM retired`+ofPlace+` AND first = ?`, at.args(r.First)...); err != nil {
 		return fmt.Errorf("divide retired lines: %w", err)
 	}
-	part := &server.RetiredRun{At: r.At}
-	for _, l := range r.Lines {
-		if !stored[l.Index] {
-			part.Lines = append(part.Lines, l)
-			continue
-		}
-		if err := InsertRetired(ctx, d, at, part); err != nil {
-			return err
-		}
-		part = &server.RetiredRun{At: r.At}
-	}
-	return InsertRetired(ctx, d, at, part)
+	return insertParts(ctx, d, at, r, stored)
 }
