@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,4 +275,28 @@ func (s suite) coldLarge(t *testing.T) {
 	kit.Check(t, n <= 1<<20+size, "an object has %d bytes", n)
 	kit.Equal(t, "bytes in the database", s.local(t, st), 0)
 	kit.Equal(t, "lines can be read", dumpOf(t, st, "s"), listed(all))
+}
+
+// retireResumed: a session that goes on while rules are applied keeps its agents too, though nothing came for those.
+func (s suite) retireResumed(t *testing.T) {
+	if s.with == nil {
+		t.Skip("the steps of lines as they come, and of what is cold, are those")
+	}
+	var st full
+	var once sync.Once
+	st = s.with(t, store.Opening{Step: func(step string) error {
+		if step == "retire" {
+			once.Do(func() {
+				put(t, st, batch("s", object(1, "new")), func(b *server.Batch) { b.Received = later.Add(-time.Hour) })
+			})
+		}
+		return nil
+	}})
+	put(t, st, batch("s/agent-1", object(0, "{}")), func(b *server.Batch) { b.Head.Parent = "s" })
+	put(t, st, batch("s", object(0, "{}")))
+	addRule(t, st, server.RetentionRule{What: server.RetireSessions, Age: day})
+	report := kit.Try(st.Retire(t.Context(), server.RetireOptions{By: "ann", Now: later})).Must(t)
+	kit.Equal(t, "was taken", len(report.Counts), 0)
+	kit.Equal(t, "streams count as dropped", s.query(t, st, `SELECT count(*) FROM streams WHERE retired > 0`), 0)
+	kit.Equal(t, "lines of the agent", len(linesOf(t, st, "s/agent-1", 0)), 1)
 }

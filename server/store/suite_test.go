@@ -77,7 +77,7 @@ func (s suite) runAs(t *testing.T, prefix string) {
 		"Urgency": s.urgency, "Together": s.together, "KeptState": s.keptState, "Resting": s.resting,
 		"RetireSession": s.retireSession, "RetireGenerations": s.retireGenerations, "RetireKeeps": s.retireKeeps,
 		"RetireSizes": s.retireSizes, "RetireSizesAfter": s.retireSizesAfter, "RetireTwice": s.retireTwice, "RetireFiles": s.retireFiles, "RetireSteps": s.retireSteps, "RetireUsage": s.retireUsage,
-		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireMeanwhile": s.retireMeanwhile, "RetireKept": s.retireKept, "RetireSpace": s.retireSpace,
+		"RetireCopies": s.retireCopies, "RetireReplaced": s.retireReplaced, "RetireCold": s.retireCold, "RetireColdBlocks": s.retireColdBlocks, "RetireFails": s.retireFails, "RetireJump": s.retireJump, "RetireMeanwhile": s.retireMeanwhile, "RetireResumed": s.retireResumed, "RetireKept": s.retireKept, "RetireSpace": s.retireSpace,
 		"RetireMasked": s.retireMasked, "RetireForks": s.retireForks,
 		"Digests": s.digests,
 		"Moments": s.moments, "Edits": s.edits, "EditsGone": s.editsGone, "Commits": s.commits, "Marks": s.marks, "ShareLinks": s.shareLinks, "HasMany": s.hasMany, "OverKeys": s.overKeys, "QuotaRows": s.quotaRows, "Repositories": s.repositories, "SavedViews": s.savedViews, "Tops": s.tops,

@@ -189,7 +189,8 @@ func (a *applying) apply(ctx context.Context) error {
 	return nil
 }
 
-// write runs fn in a transaction in which the stream has not gone on, and there is still no reason to keep the session.
+// write runs fn in a transaction in which the stream has not gone on, nor the session by another one, and there is still
+// no reason to keep the session.
 func (a *applying) write(ctx context.Context, s *stream, fn func(sqlstore.Dialect) error) error {
 	if err := a.lines.step("retire"); err != nil {
 		return err
@@ -209,10 +210,16 @@ func (a *applying) write(ctx context.Context, s *stream, fn func(sqlstore.Dialec
 		if err != nil {
 			return err
 		}
-		if last != s.last {
+		ids := a.unit.ids()
+		newest, err := sqlstore.Number(ctx, d, `SELECT max(last_received) FROM streams
+WHERE owner = ? AND id IN (`+sqlstore.Marks(len(ids))+`)`, append([]any{s.owner}, sqlstore.Values(ids)...)...)
+		if err != nil {
+			return err
+		}
+		if last != s.last || newest != a.unit.last {
 			return errSessionChanged
 		}
-		g, err := guardOf(ctx, d, s.owner, a.unit.ids(), a.how.Now)
+		g, err := guardOf(ctx, d, s.owner, ids, a.how.Now)
 		if err != nil {
 			return err
 		}
