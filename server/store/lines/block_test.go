@@ -271,3 +271,23 @@ func TestAddresses(t *testing.T) {
 			!strings.Contains(err.Error(), "secret@"), "%q: %v, want %q", bad, err, why)
 	}
 }
+
+// TestCacheLarge: an object that is larger than the cache stays until another one comes: a transaction that brought it
+// finds it when it begins again.
+func TestCacheLarge(t *testing.T) {
+	c := newCache(10)
+	for _, o := range []struct {
+		id   string
+		size int
+		kept string
+	}{{"a", 4, "a"}, {"b", 5, "ab"}, {"large", 20, "large"}, {"c", 6, "c"}, {"d", 4, "cd"}} {
+		c.add(o.id, make([]byte, o.size))
+		kept := ""
+		for _, id := range []string{"a", "b", "large", "c", "d"} {
+			if data, ok := c.find(id); ok && len(data) > 0 {
+				kept += id
+			}
+		}
+		kit.Equal(t, "kept with "+o.id, kept, o.kept)
+	}
+}

@@ -260,15 +260,15 @@ func (c *cache) get(ctx context.Context, id string, read func(context.Context) (
 	}
 }
 
-// add keeps an object, and lets those go that were used longest ago.
+// add keeps an object, however large it is, and lets those go that were used longest ago.
 func (c *cache) add(id string, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, have := c.kept[id]; have || int64(len(data)) > c.most {
+	if _, have := c.kept[id]; have {
 		return
 	}
 	c.kept[id], c.order, c.size = data, append(c.order, id), c.size+int64(len(data))
-	for c.size > c.most {
+	for c.size > c.most && len(c.order) > 1 {
 		c.drop(c.order[0])
 	}
 }

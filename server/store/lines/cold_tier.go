@@ -16,7 +16,7 @@ import (
 const (
 	// objectSize is how large an object becomes, unless one block alone is larger: reading one line of it reads all.
 	objectSize = 1 << 20
-	// cacheSize is how many bytes of objects are kept in memory.
+	// cacheSize is how many bytes of objects are kept in memory, unless one is larger.
 	cacheSize = 64 << 20
 	// abandoned is how old an object must be that nothing uses yet, before it counts as left behind by a crash. It is far
 	// longer than writing one takes.
