@@ -17,16 +17,18 @@ const leastClean = 256
 
 var cleanSeed = maphash.MakeSeed()
 
-// neutral are the members whose names are no context for their values, as transcripts have them.
+// neutral are the members whose names are no context for their values, as transcripts have them. The rules and the
+// allow-lists of a person may say otherwise.
 var neutral = []string{"content", "text", "stdout", "stderr", "originalFile", "result"}
 
-// hash returns the hash of a walker's string and of its name as far as it is context; 0 for a short string.
-func (c *clean) hash(w *walker) uint64 {
+// hash returns the hash of a walker's string and of its name as far as it is context; 0 for a short string. own: there
+// are rules or allow-lists of a person.
+func (c *clean) hash(w *walker, own bool) uint64 {
 	if w.end-w.start < leastClean {
 		return 0
 	}
 	name := w.name
-	if slices.Contains(neutral, name) {
+	if !own && slices.Contains(neutral, name) {
 		name = neutral[0]
 	}
 	var h maphash.Hash

@@ -303,3 +303,13 @@ func FuzzExplain(f *testing.F) {
 		kit.Require(t, !ok, "%q is explained as %q", disk, other)
 	})
 }
+
+// TestCleanByRules: a rule of a person may say of which member a string is a secret.
+func TestCleanByRules(t *testing.T) {
+	m := parallel(t, Rule{Name: "own", Pattern: `"stdout":\s*"([ a-z]{300,})`, Literals: []string{"stdout"}})
+	text := strings.Repeat("some words ", leastClean)
+	for range 2 {
+		_, ranges := m.Line([]byte(`{"type":"user","url":"%41","content":"` + text + `","toolUseResult":{"stdout":"` + text + `"}}`))
+		kit.Check(t, len(ranges) == 2, "%d ranges", len(ranges))
+	}
+}

@@ -22,7 +22,7 @@ func (m *Masker) inText(s *scratch, text []byte) {
 func (m *Masker) inString(s *scratch, w *walker) {
 	hash := uint64(0)
 	if s.known == nil && s.path == "" { // else more may be found, or less
-		hash = s.clean.hash(w)
+		hash = s.clean.hash(w, m.own)
 	}
 	if s.clean.has(hash) {
 		return

@@ -32,6 +32,7 @@ type Masker struct {
 	byLit   [][]*rule // the rules of each literal
 	search  *search
 	always  []*rule // rules without literals: tried everywhere
+	own     bool    // there are rules or allow-lists of a person
 	scratch sync.Pool
 }
 
@@ -40,7 +41,7 @@ func New(key Key, further ...Rule) (*Masker, error) { return NewAllowing(key, ni
 
 // NewAllowing is New with allow-lists for all rules, the built-in ones too, unless they name some.
 func NewAllowing(key Key, common []Allow, further ...Rule) (*Masker, error) {
-	m := &Masker{key: key}
+	m := &Masker{key: key, own: len(further)+len(common) > 0}
 	m.scratch.New = func() any { return new(scratch) }
 	lits := map[literal]int{}
 	var order []literal
