@@ -146,6 +146,7 @@ func hasKeyMember(b []byte, at int) bool {
 	c := chars{b: b, at: at}
 	c.word()
 	rest := b[min(len(b), c.at):min(len(b), c.at+200)]
+	look(len(rest))
 	for i := 0; ; {
 		n := bytes.Index(rest[i:], []byte("ey"))
 		if n < 0 {

@@ -131,6 +131,7 @@ func (n near) stands(b []byte, at int) bool {
 		return hasAny(b[at+len("user"):min(len(b), at+72)], ":%&\\")
 	case columns:
 		before := bytes.ToLower(b[max(0, at-200):at])
+		look(len(before))
 		named := bytes.Contains(before, []byte("pass")) || bytes.Contains(before, []byte("pwd"))
 		return (named || hasAny(before, "%&\\")) && quoted.sees(b, at)
 	case formatted:
@@ -139,13 +140,16 @@ func (n near) stands(b []byte, at int) bool {
 		return beginsSection(b, at)
 	case mailHost:
 		after := b[at:min(len(b), at+100)]
+		look(len(after))
 		return hasAny(after, "@%&") && hasAny(after, ":%&")
 	case resulting:
 		most := 600
 		if b[at] == 'a' { // of attributes, which many things have
 			most = 48
 		}
-		return bytes.Contains(b[at:min(len(b), at+most)], []byte("result"))
+		after := b[at:min(len(b), at+most)]
+		look(len(after))
+		return bytes.Contains(after, []byte("result"))
 	case keyFile:
 		return at > 5 && isAlnum(b[at-1]) && at+36 < len(b)
 	case hashed:
@@ -176,6 +180,7 @@ func (n near) sees(b []byte, at int) bool {
 		return i >= 0 && hasAny(after[i:], "@")
 	case piped:
 		before := b[max(0, at-200):at]
+		look(len(before))
 		return bytes.Contains(before, []byte("echo")) || bytes.Contains(before, []byte("printf")) ||
 			bytes.Contains(before, []byte("<<<")) || bytes.Contains(before, []byte("yes "))
 	}
