@@ -44,10 +44,13 @@ var placeholderWords = lazily(func() *regexp.Regexp {
 		`(?:^|[^a-z0-9])todo(?:[^a-z0-9]|$)`)
 })
 
-// ordinary reports whether a text that only its surroundings make a secret is a word, a number, a usual password, or
-// code. In a URL or behind an option, any other word can be a password.
+// ordinary reports whether a text that only its surroundings make a secret is a word, a number, a time, a usual password,
+// or code. In a URL or behind an option, any other word can be a password.
 func ordinary(b []byte, where near) bool {
 	look(8 * len(b)) // expressions read it
+	if timeForm().Match(b) {
+		return true
+	}
 	switch where {
 	case cookies:
 		return isCookies(b)
@@ -63,6 +66,11 @@ func ordinary(b []byte, where near) bool {
 	}
 	return !slices.ContainsFunc(b, func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }) || isWords(b) || codeForm().Match(b)
 }
+
+// timeForm is a time: columns and settings say with it when a password expires.
+var timeForm = lazily(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:[Zz]|[+-]\d\d:?\d\d)?[,;)]*$`)
+})
 
 // isWords reports whether a text is words of any language.
 func isWords(b []byte) bool {

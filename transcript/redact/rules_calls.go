@@ -48,7 +48,7 @@ var callRules = []Rule{
 		Name:   "typed",
 		Source: "https://core.tcl-lang.org/expect/index",
 		Pattern: `(?i)(?:ass(?:word|phrase|wd)[^\n]{0,60}?\bsend(?:line)?(?:\s+--)?[\s(]+[bru]?["']([^"'\s\\$]{5,})(?:\\{1,4}[rn]|["'])|` +
-			`\bsend(?:line)?(?:\s+--)?[\s(]+[bru]?["']([^"'\s\\$]{5,})(?:\\{1,4}[rn])?["'][^\n]{0,40}pass)`,
+			`\bsend(?:line)?(?:\s+--)?[\s(]+[bru]?["']([^"'\s\\$]{5,})(?:\\{1,4}[rn])?["'][^\n]{0,40}pass(?:w|phrase|code))`,
 		Literals: []string{"send ", "send(", "sendline", "send\t"}, Fold: true, Before: 100, After: 120, near: quoted, loose: true,
 	},
 	{

@@ -207,6 +207,12 @@ secret "db-credentials" deleted
 	ngrok authtoken --help; cloudflared service install --help; radtest --help; vault login --no-store
 	mosquitto_passwd -b passwordfile username
 	pa-11y-ci-runner-for-github-actions-and-more-things/pa-voter-registration-deadlines-and-county-offices
+	INSERT INTO audit (event, password_changed_at) VALUES ('login', '2026-01-02T03:04:05Z');
+	insert into u (id, name, pass_since) values (1, 'kim', '2026-01-02t03:04:05.678+01:00');
+	password_expires: 2026-01-02T03:04:05.678Z, secret_rotated_at = "2026-01-02T03:04:05+00:00"
+	socket.send("hello-world1"); // pass the message
+	ws.send('ping-frame2') // it passes through
+	expect(page).toPass(); send("hello-world1")
 	bb_test_helper_for_integration_suites, bb_live_region_announcements_component, sk-helicone-proxy-configuration-guide
 	password: |
 	-----BEGIN CERTIFICATE----- and ssh-ed25519 keys are public`
