@@ -236,15 +236,20 @@ func (s *Sight) Follow(ctx context.Context, changes <-chan server.Change, every 
 	}
 }
 
+// unsure is how long an answer goes on while nobody can say who its reader is: a database may be away for a moment, and
+// a download does not begin again by itself.
+const unsure = time.Minute
+
 // Answer is an answer that ends once its reader may no longer have it: one that is long, or read slowly, may outlive
-// the key or login that asked for it. Who says who the reader is now. For one goroutine.
+// the key or login that asked for it. Who says who the reader is now: ErrUnauthorized for nobody, or
+// ErrTooMany, as a key that was right has no guesses to wait for. For one goroutine.
 type Answer struct {
 	http.ResponseWriter
 	User  server.User
 	Who   func() (server.User, error)
 	Every time.Duration // between two looks
 
-	at time.Time // when the reader was known
+	known, looked time.Time // when the reader was known, and last looked for
 }
 
 // Unwrap is for http.ResponseController.
@@ -252,20 +257,22 @@ func (a *Answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Write writes the next piece, unless the reader's rights have gone.
 func (a *Answer) Write(b []byte) (int, error) {
-	if a.at.IsZero() {
-		a.at = time.Now()
+	now := time.Now()
+	if a.looked.IsZero() {
+		a.known, a.looked = now, now
 	}
-	if time.Since(a.at) < a.Every {
-		return a.ResponseWriter.Write(b)
+	if now.Sub(a.looked) >= a.Every {
+		user, err := a.Who()
+		if err == nil && a.User.Role.Above(user.Role) {
+			err = ErrUnauthorized
+		}
+		if err == nil {
+			a.known = now
+		} else if errors.Is(err, ErrUnauthorized) || errors.Is(err, ErrTooMany) || now.Sub(a.known) >= unsure {
+			return 0, fmt.Errorf("look whether the reader may go on: %w", err)
+		}
+		a.looked = time.Now()
 	}
-	user, err := a.Who()
-	if err == nil && user.Role != a.User.Role {
-		err = ErrUnauthorized
-	}
-	if err != nil {
-		return 0, fmt.Errorf("look whether the reader may go on: %w", err)
-	}
-	a.at = time.Now()
 	return a.ResponseWriter.Write(b)
 }
 
