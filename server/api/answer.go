@@ -194,18 +194,15 @@ func (b *keyedBody) Read(p []byte) (int, error) {
 const maxDocument = 1 << 20
 
 // readBody reads a small request document of at most limit bytes. It refuses unknown members: they may matter.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, to any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if _, ok := errors.AsType[*wire.RefusalError](err); ok {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64, to any) error {
+	body, err := s.bodies.Read(w, r, limit)
+	if err != nil {
 		return err
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return wire.Refuse(http.StatusRequestEntityTooLarge, "too_large",
-			fmt.Sprintf("the request is larger than %d bytes", limit))
-	}
-	if err != nil {
+	defer body.Release()
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
 		return wire.BadRequest("bad_json", fmt.Sprintf("the body is not what this call takes: %v", err))
 	}
 	return nil

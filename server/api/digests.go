@@ -68,7 +68,7 @@ type digestError struct {
 // error in its place.
 func (s *Server) digests(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q protocol.DigestRequest
-	if err := readBody(w, r, maxDocument, &q); err != nil {
+	if err := s.readBody(w, r, maxDocument, &q); err != nil {
 		return err
 	}
 	if len(q.Sessions) > maxDigests {

@@ -276,7 +276,7 @@ func (s *Server) requestLink(w http.ResponseWriter, r *http.Request, who server.
 	var q struct {
 		Path string `json:"path"`
 	}
-	if err := readBody(w, r, maxDocument, &q); err != nil {
+	if err := s.readBody(w, r, maxDocument, &q); err != nil {
 		return err
 	}
 	input := server.LinkRequestInput{Path: q.Path, Link: r.Method == http.MethodPost, By: who.User.ID, At: time.Now()}

@@ -117,7 +117,7 @@ func (s *Server) ledger(r *http.Request, who server.Key) (any, error) {
 // sending them again.
 func (s *Server) copyLines(w http.ResponseWriter, r *http.Request, who server.Key) error {
 	var q protocol.CopyRequest
-	if err := readBody(w, r, maxDocument, &q); err != nil {
+	if err := s.readBody(w, r, maxDocument, &q); err != nil {
 		return err
 	}
 	if q.To == "" || q.From == q.To || q.Epoch == "" || q.Lines < 1 {

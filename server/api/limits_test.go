@@ -93,14 +93,17 @@ func TestDiskFull(t *testing.T) {
 // TestCutBody breaks off in the middle of a body: 408, which clients repeat, never 400, which they bury.
 func TestCutBody(t *testing.T) {
 	r := newRig(t)
-	conn := kit.Try(net.Dial("tcp", r.http.Listener.Addr().String())).Must(t)
-	defer conn.Close()
-	kit.Try(io.WriteString(conn, "POST /api/conversations HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
-		"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])).Must(t)
-	kit.Must(t, conn.(*net.TCPConn).CloseWrite())
-	res := kit.Try(http.ReadResponse(bufio.NewReader(conn), nil)).Must(t)
-	defer res.Body.Close()
-	kit.Equal(t, "status", res.StatusCode, http.StatusRequestTimeout)
+	for _, call := range []string{"POST /api/conversations", "POST /api/checkpoints", "POST /api/sessions/s/copy", "POST /api/digests",
+		"POST /api/why", "POST /api/keys", "PUT /api/views/x"} {
+		conn := kit.Try(net.Dial("tcp", r.http.Listener.Addr().String())).Must(t)
+		kit.Try(io.WriteString(conn, call+" HTTP/1.1\r\nHost: x\r\nX-API-Key: "+r.key+
+			"\r\nContent-Length: 1000\r\n\r\n"+bare[:50])).Must(t)
+		kit.Must(t, conn.(*net.TCPConn).CloseWrite())
+		res := kit.Try(http.ReadResponse(bufio.NewReader(conn), nil)).Must(t)
+		kit.Equal(t, "status of "+call, res.StatusCode, http.StatusRequestTimeout)
+		res.Body.Close()
+		conn.Close()
+	}
 }
 
 // TestPutIsAbandoned: a client that goes while its lines wait for the disk leaves nothing half done.

@@ -126,7 +126,7 @@ func (s *Server) account(to func(*accountRequest) (status int, answer any, err e
 	return func(w http.ResponseWriter, r *http.Request, who server.Key) error {
 		status, answer, err := to(&accountRequest{Request: r, Who: who, Ref: refOf(r), Base: s.publicBase(r),
 			Store: s.store.people, Kept: s.store.kept, Access: s.access, Quota: s.Quota, Log: s.logOf(r),
-			Read: func(to any) error { return readBody(w, r, maxDocument, to) }})
+			Read: func(to any) error { return s.readBody(w, r, maxDocument, to) }})
 		if err == nil {
 			s.answer(w, status, answer)
 		}

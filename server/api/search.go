@@ -229,7 +229,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, who server.Key) err
 	each := f.Text("lines") == "1"
 	var q whyRequest
 	if text := f.Text("q"); r.Method != http.MethodGet {
-		if err := readBody(w, r, maxWhy, &q); err != nil {
+		if err := s.readBody(w, r, maxWhy, &q); err != nil {
 			return err
 		}
 	} else if err := json.Unmarshal([]byte(text), &q); err != nil {
