@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -33,8 +34,9 @@ type Projects interface {
 	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
 }
 
-// FindShare builds the share of the project among owner's whose hash or name it is. It accepts a hash of which owner
-// has no session, with Project left empty: a share may outlive its sessions.
+// FindShare builds the share of the project among owner's whose hash or name it is. A project without a
+// name is called by its hash. It accepts a hash of which owner has no session, with Project left empty: a share may
+// outlive its sessions.
 func FindShare(ctx context.Context, projects Projects, owner, with server.User,
 	project string) (server.Share, error) {
 	x := server.Share{Owner: owner.ID, With: with.ID, ProjectHash: project}
@@ -48,7 +50,7 @@ func FindShare(ctx context.Context, projects Projects, owner, with server.User,
 			continue
 		}
 		if g.ProjectHash == project {
-			x.Project = g.Project
+			x.Project = cmp.Or(g.Project, project)
 			return x, nil
 		}
 		if g.Project == project {

@@ -172,10 +172,14 @@ func TestAccountShares(t *testing.T) {
 	for _, form := range []url.Values{{"project": {"none"}, "with": {"ana"}}, {"project": {"sha-of-shop"}, "with": {"eve"}}, {"project": {"sha-of-shop"}, "with": {"kim"}}} {
 		s.wants(t, http.StatusBadRequest, "POST", "/account/shares", form)
 	}
+	s.put(t, server.Head{SessionID: "nameless", ProjectHash: "sha-of-nameless", Machine: machine}, `{"type":"user","uuid":"n"}`)
+	a = s.do(t, "POST", "/account/shares", url.Values{"project": {"sha-of-nameless"}, "with": {"ana"}}, nil)
+	mustHave(t, a.body, "sha-of-nameless is shared with ana")
 	owner := s.client
 	s.client = newClient(t)
 	s.login(t, anas)
 	s.get(t, sessionPath(tourID, ""))
+	s.get(t, sessionPath("nameless", ""))
 	for _, form := range []url.Values{{"project": {"sha-of-shop"}, "with": {"ana"}}, {"owner": {"kim"}, "project": {"sha-of-shop"}, "with": {"ana"}}} {
 		a := s.do(t, "POST", "/account/shares", form, nil)
 		kit.Check(t, a.code != 200, "a member shares what is not his: %v", form)
