@@ -15,10 +15,11 @@ type Names interface {
 	Groups(ctx context.Context, scope server.Scope, q server.GroupQuery) (server.Groups, error)
 	Usage(ctx context.Context, scope server.Scope, q server.UsageQuery) ([]server.UsageRow, error)
 	UserNames(ctx context.Context, ids []int64) (map[int64]string, error)
+	FindUser(ctx context.Context, name string) (server.User, error)
 }
 
 // Unknown notes which projects, machines, users and models of a query are none that the reader sees, each with the
-// nearest. It is for a query that found nothing.
+// nearest. An owner sees users without a session too. It is for a query that found nothing.
 func Unknown(ctx context.Context, st Names, scope server.Scope, q *server.Query) error {
 	o := q.Only
 	if len(o["project"])+len(o["machine"])+len(o["user"])+len(o["model"]) == 0 {
@@ -39,11 +40,20 @@ func Unknown(ctx context.Context, st Names, scope server.Scope, q *server.Query)
 	unknown(q, "project", projects, others)
 	unknown(q, "machine", machines, others)
 	if len(o["user"]) > 0 {
-		users, err := st.UserNames(ctx, owners)
+		users, err := st.UserNames(ctx, append(owners, scope.User))
 		if err != nil {
 			return err
 		}
-		unknown(q, "user", slices.Sorted(maps.Values(users)), []string{"me", "@me"})
+		quiet := []string{"me", "@me"} // may have no session
+		for _, name := range o["user"] {
+			if !scope.All {
+				break // there are only those whose sessions are seen
+			}
+			if u, err := st.FindUser(ctx, name); err == nil {
+				quiet = append(quiet, u.Name)
+			}
+		}
+		unknown(q, "user", slices.Sorted(maps.Values(users)), quiet)
 	}
 	if len(o["model"]) == 0 {
 		return nil

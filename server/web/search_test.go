@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/ccship/ccship/e2e/kit"
+	"github.com/ccship/ccship/server"
 )
 
 // find fetches what a query finds.
@@ -129,7 +130,10 @@ func TestSearchSays(t *testing.T) {
 	} {
 		mustHave(t, s.find(t, query), `class="note warn">`, note)
 	}
-	for _, query := range []string{"project:shop zeppelin", "project:SHOP zeppelin", "model:opus zeppelin", "user:me zeppelin"} {
+	ana := s.addUser(t, "ana", server.Member)
+	anas := s.addKey(t, ana, "tower")
+	for _, query := range []string{"project:shop zeppelin", "project:SHOP zeppelin", "model:opus zeppelin", "user:me zeppelin",
+		"user:ana zeppelin"} {
 		mustLack(t, s.find(t, query), `class="note warn">`)
 	}
 	empty := s.get(t, "/search")
@@ -137,6 +141,10 @@ func TestSearchSays(t *testing.T) {
 	names := s.get(t, "/search/names")
 	mustHave(t, names, `<option value="machine:kims-laptop">`, `<option value="kind:prompt">`, `<option value="model:claude-opus-4-8">`)
 	mustLack(t, names, "<html")
+	s.login(t, anas) // she has sent nothing and sees nobody
+	mustLack(t, s.find(t, "user:ana zeppelin"), `class="note warn">`)
+	mustHave(t, s.find(t, "user:kim zeppelin"), `there is no user &#34;kim&#34;</p>`)
+	mustHave(t, s.find(t, "project:shpo zeppelin"), `there is no project &#34;shpo&#34;</p>`)
 }
 
 // TestSnippets: a snippet shows its Markdown and its terminal's colours, with marks that stay within elements.
