@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,29 @@ func TestVerifyUnfinished(t *testing.T) {
 	r := kit.Try(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)).Must(t)
 	kit.Require(t, !r.Equal && r.Incomplete != "" && len(r.Differences) == 1, "verify with 100 lines behind: %+v", r)
 	kit.Same(t, "missing", cmp.Diff([]control.Range{{First: 5, Last: 104}}, r.Differences[0].Missing))
+}
+
+// TestVerifyWrittenAnew: a file that is removed, cut or rewritten while the server is asked ends no comparison.
+func TestVerifyWrittenAnew(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"removed":   os.Remove,
+		"cut":       func(path string) error { return os.Truncate(path, int64(len(records("/home/kim/shop", 0, 5)))) },
+		"rewritten": func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("{}\n", 9000)), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.startWith("-p/"+sessionA+".jsonl", records("/home/kim/shop", 0, 5))
+			w.server.with(func() { w.server.busy = true })
+			path := w.write("-p/"+sessionA+".jsonl", records("/home/kim/shop", 5, 105))
+			w.write("-p/"+sessionB+".jsonl", records("/home/kim/shop", 0, 5))
+			w.until("they wait", func() bool { return w.status().Outbox.Entries == 105 })
+			w.server.with(func() { w.server.asked = sync.OnceFunc(func() { kit.Must(t, change(path)) }) })
+			r := kit.Try(w.client.Verify(t.Context(), control.VerifyRequest{Timeout: "100ms"}, nil)).Must(t)
+			kit.Check(t, !r.Equal && slices.ContainsFunc(r.Differences, func(d control.FileDifference) bool {
+				return d.SessionID == sessionB && len(d.Missing) == 1
+			}), "the other file: %+v", r)
+		})
+	}
 }
 
 // TestBadProjectServer keeps one project's unusable server from holding up the others.

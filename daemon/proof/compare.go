@@ -138,8 +138,8 @@ func (v *verifier) comparePlain(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound meanwhile, it reads the
-// transcript and asks the server again.
+// compareUnmoved compares a transcript with its server's digest. If the transcript is rewound, written anew or removed
+// meanwhile, it reads the transcript and asks the server again.
 func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has protocol.Digest) error {
 	defer v.report.fileDone()
 	const tries = 3
@@ -160,7 +160,8 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has protoco
 	return nil
 }
 
-// errMoved means that a transcript was rewound, or its last line was delivered without newline, during the comparison.
+// errMoved means that a transcript was rewound, written anew or removed, or its last line was delivered without newline,
+// during the comparison.
 var errMoved = errors.New("transcript changed while comparing")
 
 // compareDigest compares digests, and where they differ line by line.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
@@ -50,12 +52,16 @@ func (h *Hashes) At(ctx context.Context, line, end int64) (*string, error) {
 type lineDiff struct{ missing, differ []control.Range }
 
 // compareLines finds the lines that differ. Lines that are excluded by the rules in force, refused by the server, or
-// too long may be missing, but not different.
+// too long may be missing, but not different. It returns errMoved when the file is no longer the one of the summary.
 func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) (*lineDiff, error) {
 	diff, masker := &lineDiff{}, v.Masking.For(c.facts.Dest, c.facts.Stream.Cwd)
 	held, proof := NewHeld(has.reader, has.ref), ProofOf(v.Masking.Proof(), masker)
 	defer held.Close()
+	read := int64(0)
 	err := v.eachLine(ctx, c.file.File.Path, c.summary.size, func(l tail.Line) error {
+		if read++; read > c.summary.end {
+			return errMoved
+		}
 		hash, err := has.At(ctx, l.Index, c.summary.end)
 		if err != nil {
 			return err
@@ -76,6 +82,9 @@ func (v *verifier) compareLines(ctx context.Context, c *candidate, has *Hashes) 
 		diff.check(l.Index, hash != nil, same, excused)
 		return nil
 	})
+	if errors.As(err, new(*fs.PathError)) || err == nil && read < c.summary.end {
+		err = errMoved
+	}
 	return diff, err
 }
 
