@@ -30,6 +30,8 @@ type Finder struct {
 	Recheck time.Duration // how old an answer may be; set before first use
 	Home    string        // where the search for IgnoreName ends; "": at the root. Set before first use
 
+	drives string // of Windows: the folder that has them; "" on other systems
+
 	mu      sync.Mutex
 	cache   map[string]*answer // by working directory; guarded by mu
 	exclude patterns           // guarded by mu
@@ -45,7 +47,7 @@ type answer struct {
 
 // NewFinder returns a Finder with the defaults. It owns nothing that must be closed.
 func NewFinder() *Finder {
-	return &Finder{Recheck: DefaultRecheck, cache: map[string]*answer{}}
+	return &Finder{Recheck: DefaultRecheck, drives: drives(), cache: map[string]*answer{}}
 }
 
 // Exclude opts out the folders that match one of the patterns (see CheckPattern), and all below them. It replaces the
@@ -69,7 +71,7 @@ func (f *Finder) Exclude(globs []string) {
 //
 // A cwd that is not an absolute path of this system (a transcript from elsewhere) has the defaults.
 func (f *Finder) Find(cwd string) (Policy, error) {
-	if cwd = native(cwd); !filepath.IsAbs(cwd) {
+	if cwd = native(cwd, f.drives); !filepath.IsAbs(cwd) {
 		return Policy{Enabled: true, MaxEntries: DefaultMaxEntries}, nil
 	}
 	a, exclude := f.answer(cwd)

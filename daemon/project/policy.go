@@ -279,7 +279,7 @@ func newPatterns(written []string) patterns {
 }
 
 // match returns the pattern that matches a folder or one above it; "" for none. It also tries the folder's name with
-// links resolved, so that an exclusion holds whichever name a transcript uses.
+// links resolved and, of Windows, its usual form, so that an exclusion holds whichever name a transcript uses.
 func (p patterns) match(dir string) string {
 	if len(p) == 0 {
 		return ""
@@ -287,6 +287,9 @@ func (p patterns) match(dir string) string {
 	names := []string{dir}
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		names = append(names, real)
+	}
+	if runtime.GOOS == "windows" {
+		names = append(names, Usual(dir))
 	}
 	for _, name := range names {
 		for above := range upwards(name) {

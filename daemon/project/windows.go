@@ -1,12 +1,14 @@
 package project
 
 import (
+	"bytes"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 )
 
 // A folder of Windows has many names: C:\w\app is c:/w/app in an editor, /c/w/app in Git's shell, /mnt/c/w/app in a
@@ -18,12 +20,14 @@ var (
 )
 
 // Usual returns a folder's path in the form that it has most often, whatever system this is: without a separator at
-// its end and, of Windows, with its drive or server in front.
-func Usual(dir string) string {
+// its end and, of Windows, with its drive or server in front. What looks like a drive but is OwnFolder stays.
+func Usual(dir string) string { return usual(dir, OwnFolder) }
+
+func usual(dir string, own func(place string) bool) string {
 	back := func(prefix, rest string) string {
 		return prefix + strings.ReplaceAll(path.Clean("/"+strings.ReplaceAll(rest, `\`, "/")), "/", `\`)
 	}
-	if at := onDrive.FindStringSubmatch(dir); at != nil {
+	if at := onDrive.FindStringSubmatch(dir); at != nil && (at[1] == "" || !own(path.Clean(at[0]))) {
 		return back(strings.ToUpper(at[1]+at[2])+":", dir[len(at[0]):])
 	}
 	if at := onShare.FindStringSubmatch(dir); at != nil {
@@ -39,16 +43,37 @@ func Usual(dir string) string {
 	return dir
 }
 
-// native returns a path of Windows in the form that this system opens.
-func native(dir string) string {
-	usual := Usual(dir)
+// OwnFolder reports whether a path that shells have for a drive of Windows, "/c" or "/mnt/c", is a folder of this
+// system itself.
+func OwnFolder(place string) bool {
+	if runtime.GOOS == "windows" || drives() != "" {
+		return false
+	}
+	_, err := os.Lstat(place)
+	return err == nil || !absent(err)
+}
+
+// drives returns the folder in which a Linux next to Windows has its drives; "" on other systems.
+var drives = sync.OnceValue(func() string {
+	kernel, err := os.ReadFile("/proc/version")
+	if err != nil || !bytes.Contains(bytes.ToLower(kernel), []byte("microsoft")) {
+		return ""
+	}
+	return "/mnt"
+})
+
+// native returns a path of Windows in the form that this system opens, with its drives in a folder. One that it opens
+// as it is stays: patterns name it so, and older systems know no other.
+func native(dir, drives string) string {
 	switch {
+	case filepath.IsAbs(dir):
 	case runtime.GOOS == "windows":
-		return filepath.Clean(usual)
-	case onDrive.MatchString(usual) && !filepath.IsAbs(dir):
-		drive := "/mnt/" + strings.ToLower(usual[:1])
+		dir = Usual(dir)
+	case drives != "" && onDrive.MatchString(dir):
+		usual := Usual(dir)
+		drive := filepath.Join(drives, strings.ToLower(usual[:1]))
 		if _, err := os.Stat(drive); err == nil {
-			return drive + strings.ReplaceAll(usual[2:], `\`, "/")
+			return drive + strings.TrimSuffix(strings.ReplaceAll(usual[2:], `\`, "/"), "/")
 		}
 	}
 	return filepath.Clean(dir)

@@ -120,7 +120,8 @@ var ofDrive = regexp.MustCompile(`^(?:(?:-mnt|-cygdrive)?-([A-Za-z])-|([A-Za-z])
 
 // usualFolder returns the name that a project's folder has for the usual path.
 func usualFolder(name string) string {
-	if at := ofDrive.FindStringSubmatch(name); at != nil {
+	at := ofDrive.FindStringSubmatch(name)
+	if at != nil && (at[1] == "" || !project.OwnFolder(strings.TrimSuffix(strings.ReplaceAll(at[0], "-", "/"), "/"))) {
 		return strings.ToUpper(at[1]+at[2]) + "--" + name[len(at[0]):]
 	}
 	return name
