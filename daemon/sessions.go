@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +63,11 @@ type collection struct {
 	agents   map[string]int                   // by folder and session
 }
 
+// add counts transcripts. A session of several folders is of the project where its newest file lies.
 func (l *collection) add(all []tail.Tracked) {
+	slices.SortFunc(all, func(a, b tail.Tracked) int {
+		return cmp.Or(cmp.Compare(b.File.Stat.ModTime, a.File.Stat.ModTime), cmp.Compare(a.File.Path, b.File.Path))
+	})
 	for _, t := range all {
 		l.total += t.File.Stat.Size
 		if t.File.Kind == tail.History {
@@ -95,9 +100,6 @@ func (l *collection) add(all []tail.Tracked) {
 		}
 		l.mains = append(l.mains, t)
 	}
-	slices.SortFunc(l.mains, func(a, b tail.Tracked) int {
-		return cmp.Or(cmp.Compare(b.File.Stat.ModTime, a.File.Stat.ModTime), cmp.Compare(a.File.Path, b.File.Path))
-	})
 }
 
 func (l *collection) census() control.Census {
@@ -109,7 +111,8 @@ func (l *collection) census() control.Census {
 			c.Sessions++
 		}
 	}
-	for _, p := range l.projects { // of one working directory, whatever its folders are called
+	for _, folder := range slices.Sorted(maps.Keys(l.projects)) { // of one working directory, whatever its folders are called
+		p := l.projects[folder]
 		same := func(o control.ProjectTotal) bool { return o.Cwd != "" && o.Cwd == p.Cwd }
 		if i := slices.IndexFunc(c.Largest, same); i >= 0 {
 			c.Largest[i].Sessions += p.Sessions

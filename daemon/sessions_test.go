@@ -109,3 +109,21 @@ func TestCensusOfCopies(t *testing.T) {
 	kit.Check(t, c.Sessions == 2 && c.Agents == 1 && c.Projects == 2 && len(c.Largest) == 2 && c.Largest[0].Sessions == 1 &&
 		c.Bytes == c.Largest[0].Bytes+c.Largest[1].Bytes, "%+v", c)
 }
+
+// TestCensusOfMoved: a session whose file lies in the folders of two projects counts in that of its newest file.
+func TestCensusOfMoved(t *testing.T) {
+	w := newWorld(t)
+	now := time.Now()
+	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "new": time.Hour, "older": 3 * time.Hour} {
+		path := w.write("-home-kim-"+name+"/"+sessionA+".jsonl", records("/home/kim/"+name, 0, 5))
+		kit.Must(t, os.Chtimes(path, now.Add(-age), now.Add(-age)))
+	}
+	w.deliver()
+	for range 10 {
+		c := w.sessions(control.SessionsQuery{}).Census
+		kit.Check(t, c.Sessions == 1 && c.Projects == 3, "%+v", c)
+		for _, p := range c.Largest {
+			kit.Equal(t, "sessions of "+p.Cwd, p.Sessions == 1, p.Cwd == "/home/kim/new")
+		}
+	}
+}
