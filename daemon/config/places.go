@@ -79,9 +79,8 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 	}
 	seen := map[string]bool{}
 	add := func(base, dirs, below string) {
-		matches, _ := fs.Glob(os.DirFS(base), dirs) // only a bad pattern is an error
-		for _, match := range matches {
-			dir := realPath(filepath.Join(base, filepath.FromSlash(match)))
+		for _, match := range matching(base, dirs) {
+			dir := realPath(match)
 			if seen[dir] || slices.ContainsFunc(real, func(root string) bool { return sys.Within(root, dir) }) {
 				continue
 			}
@@ -91,9 +90,16 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 			}
 		}
 	}
-	for _, dirs := range []string{".claude*/projects", ".claude*/*/projects", ".claude*/*/*/projects",
-		".claude*/*/*/.claude*/projects"} {
-		add(home, dirs, inProjects)
+	dirs := matching(home, ".claude*")
+	for _, next := range []string{"*", "*", ".claude*", ""} { // nothing below the last
+		var below []string
+		for _, dir := range dirs {
+			add(dir, "projects", inProjects)
+			if !slices.ContainsFunc(roots, func(root string) bool { return sys.Within(root, dir) }) { // they may be large
+				below = append(below, matching(dir, next)...)
+			}
+		}
+		dirs = below
 	}
 	// Claude Code takes all of CLAUDE_CONFIG_DIR as one folder; other programs separate several in it.
 	separator := func(r rune) bool { return r == ',' || r == filepath.ListSeparator }
@@ -111,11 +117,18 @@ func elsewhere(home string, env func(string) string, roots []string) (found []Cl
 	return found
 }
 
+// matching returns the paths below a folder that match a pattern.
+func matching(dir, pattern string) []string {
+	matches, _ := fs.Glob(os.DirFS(dir), pattern) // only a bad pattern is an error
+	for i, match := range matches {
+		matches[i] = filepath.Join(dir, filepath.FromSlash(match))
+	}
+	return matches
+}
+
 // outside counts the files below a folder that lie below none of the roots.
 func outside(dir, pattern string, roots []string) (n int) {
-	matches, _ := fs.Glob(os.DirFS(dir), pattern)
-	for _, match := range matches {
-		path := filepath.Join(dir, filepath.FromSlash(match))
+	for _, path := range matching(dir, pattern) {
 		known := slices.ContainsFunc(roots, func(root string) bool { return sys.Within(root, path) })
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !known {
 			n++
