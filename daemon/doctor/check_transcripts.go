@@ -229,10 +229,14 @@ func checkRecords(ctx context.Context, x *exam) (found []Finding) {
 	}
 	read := amount.Size(knownBytes - max(left, 0))
 	if len(notRead) > 0 {
-		found = append(found, Finding{Level: Note,
-			Text: amount.Counted(int64(len(notRead)), "transcript has", "transcripts have") +
-				" lines that are delivered as they are, and not read: " + some(notRead, mostNamed),
-			Fix: "write a copy in UTF-8 with a record a line, for example by `iconv` and `jq -c .`"})
+		f := Finding{Level: Note, Text: amount.Counted(int64(len(notRead)), "transcript has", "transcripts have") +
+			" lines that are delivered as they are, and not read: " + some(notRead, mostNamed)}
+		if slices.ContainsFunc(notRead, func(lines string) bool {
+			return strings.Contains(lines, ": "+transcript.UnreadUTF16) || strings.Contains(lines, ": "+transcript.UnreadPiece)
+		}) { // from damage nothing whole can be made
+			f.Fix = "write a copy in UTF-8 with a record a line, for example by `iconv` and `jq -c .`"
+		}
+		found = append(found, f)
 	}
 	switch {
 	case left == knownBytes, len(unknown) == 0 && len(found) > 0:
