@@ -111,7 +111,8 @@ func (l *collection) census() control.Census {
 			c.Sessions++
 		}
 	}
-	for _, folder := range slices.Sorted(maps.Keys(l.projects)) { // of one working directory, whatever its folders are called
+	// A project is of one working directory, whatever its folders are called.
+	for _, folder := range slices.Sorted(maps.Keys(l.projects)) {
 		p := l.projects[folder]
 		same := func(o control.ProjectTotal) bool { return o.Cwd != "" && o.Cwd == p.Cwd }
 		if i := slices.IndexFunc(c.Largest, same); i >= 0 {

@@ -160,8 +160,8 @@ func (v *verifier) compareUnmoved(ctx context.Context, c *candidate, has protoco
 	return nil
 }
 
-// errMoved means that a transcript was rewound, written anew or removed, or its last line was delivered without newline,
-// during the comparison.
+// errMoved means that during the comparison a transcript was rewound, written anew or removed, or its last line was
+// delivered without newline.
 var errMoved = errors.New("transcript changed while comparing")
 
 // compareDigest compares digests, and where they differ line by line.
