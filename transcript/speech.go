@@ -180,7 +180,7 @@ var envelopes = []envelope{
 // frames are lines that Claude Code writes before such an element.
 var frames = []struct {
 	begin   string
-	end     string // of what is written before
+	end     string // of what is written before, in the first line
 	speaker Speaker
 	from    string
 }{
@@ -197,7 +197,7 @@ func unwrap(text string) (s Speech, ok bool) {
 		if !found {
 			continue
 		}
-		if _, after, found := strings.Cut(rest, f.end); found && !strings.HasPrefix(rest, "<") {
+		if begin, after, found := strings.Cut(rest, f.end); found && !strings.HasPrefix(rest, "<") && !strings.Contains(begin, "\n") {
 			rest = after
 		}
 		if at := strings.Index(rest, "\n<"); at >= 0 && f.speaker == Background { // behind words about it

@@ -80,6 +80,8 @@ func TestSpeech(t *testing.T) {
 		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nThis is an automated event.\n<task-notification>\n<summary>Tests ended</summary>\n` +
 			`</task-notification>"}`, "Background task: Tests ended"},
 		{`"message":{"content":"[SYSTEM NOTIFICATION - NOT USER INPUT]\nA task ended."}`, "Background task: A task ended."},
+		{`"message":{"content":"[SYSTEM NOTIFICATION\n<task-notification><summary>Tests [unit] ended</summary></task-notification>"}`,
+			"Background task: Tests [unit] ended"},
 		{`"message":{"content":"[SYSTEM NOTIFICATION] An event:\n<github-webhook-activity>\npushed\n</github-webhook-activity>"}`,
 			"Webhook: pushed"},
 		{`"message":{"content":"{\"task_id\":\"b7\",\"description\":\"run tests\",\"task_type\":\"local_bash\"}"}`, "Background task: run tests"},
