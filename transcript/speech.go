@@ -197,7 +197,8 @@ func unwrap(text string) (s Speech, ok bool) {
 		if !found {
 			continue
 		}
-		if begin, after, found := strings.Cut(rest, f.end); found && !strings.HasPrefix(rest, "<") && !strings.Contains(begin, "\n") {
+		begin, after, found := strings.Cut(rest, f.end)
+		if found && !strings.HasPrefix(rest, "<") && !strings.Contains(begin, "\n") {
 			rest = after
 		}
 		if at := strings.Index(rest, "\n<"); at >= 0 && f.speaker == Background { // behind words about it
