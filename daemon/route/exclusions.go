@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -226,8 +227,9 @@ func (r *repositories) read(gitDir, folder string) string {
 // else its first commit and name. wait is how long a new file waits for that; others go on, and have it later.
 func (r *Router) recognize(f *state.Routing, p *project.Policy, file tail.FileID) (wait time.Duration) {
 	s, trusted := &f.Stream, r.rules.Load().TrustedProjects
-	if s.Extended || s.Cwd == "" || s.Repository != "" || s.ProjectHash != project.Hash(s.Cwd, "", *p, trusted) ||
-		s.ProjectHash == p.ProjectHash {
+	folder := project.SameFolder(s.Cwd, *p) // until it has a repository
+	if s.Extended || s.Cwd == "" || s.Repository != "" && s.Repository != folder ||
+		s.ProjectHash != project.Hash(s.Cwd, "", *p, trusted) || s.ProjectHash == p.ProjectHash {
 		return 0
 	}
 	if p.Remote != "" {
@@ -237,9 +239,9 @@ func (r *Router) recognize(f *state.Routing, p *project.Policy, file tail.FileID
 		if left := r.wait(file, repositoryWait); !known && left > 0 {
 			return min(left, repositoryPoll)
 		}
-		s.Repository = id
+		s.Repository = cmp.Or(id, folder)
 	} else {
-		s.Repository = project.SameFolder(s.Cwd, *p)
+		s.Repository = folder
 	}
 	r.waited(file)
 	if s.Repository != "" && !p.Gone {

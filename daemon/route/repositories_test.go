@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/outbox"
@@ -83,6 +84,38 @@ func TestRecognize(t *testing.T) {
 	b.load()
 	same("moved/store", folderKnown(t, at("moved/store")))
 	same("lee/shop", true)
+}
+
+// TestRecognizeFormLater: a repository that is made later in a folder is that of its other forms, too.
+func TestRecognizeFormLater(t *testing.T) {
+	b := newBench(t)
+	dir := t.TempDir()
+	forms := []string{dir, dir + "/"}
+	at := make([]tail.Cursor, len(forms))
+	of := func() (ids []string) {
+		t.Helper()
+		for i, form := range forms {
+			c := chunk(tail.FileID(i+1), lineIn(form))
+			c.Prev, c.From = at[i], at[i]
+			c.To.Offset += at[i].Offset
+			c.To.Line += at[i].Line
+			d := b.decide(c)
+			b.commit(c, d)
+			at[i] = c.To
+			ids = append(ids, cmp.Or(d.Facts.Stream.Repository, d.Facts.Stream.ProjectHash))
+		}
+		return ids
+	}
+	before := of()
+	kit.Equal(t, "without a repository", before[1], before[0])
+	gitIn(t, dir, "init", "-q", "-b", "main")
+	kit.Equal(t, "without a commit", of()[1], before[0])
+	gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	b.load()
+	kit.Eventually(t, "both are of the repository", time.Minute, func() bool {
+		later := of()
+		return later[1] == later[0] && later[0] != before[0]
+	})
 }
 
 // folderKnown reports whether the system tells a folder that was renamed from another one.
