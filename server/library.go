@@ -81,8 +81,7 @@ type Found struct {
 	Next string
 }
 
-// FoundSession is a session, its summary, and what its answers used, by model. Answers of agents do not count for the
-// parent session.
+// FoundSession is a session, its summary, and what the answers of it, its copies and their agents used, by model.
 type FoundSession struct {
 	Session
 	Summary Summary

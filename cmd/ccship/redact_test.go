@@ -237,7 +237,6 @@ func readingServer(t *testing.T) string {
 		at + "/digest":  `{"generations":[{"generation":1,"lines":1,"end_line":1,"bytes":114,"eof_newline":true,"sha256":"` + lineSum(storedText) + `"}]}`,
 		at + "/raw":     storedText,
 		at + "/export":  "# Fix the cart\n",
-		"/api/usage":    `{"rows":[{"answers":3,"input_tokens":2000,"output_tokens":900,"cache_read_tokens":1800000,"cache_write_5m_tokens":1,"cache_write_1h_tokens":2,"cost_usd":0.83}]}`,
 		"/api/search": `{"sessions":[{"session":` + storedDocument + `,"title":"Fix the cart","branch":"main","missing":[],"hits":[{"session_id":"s","generation":0,"line_index":4,"time":"2026-11-19T10:00:00Z","kind":"prompt","current":false,
 "snippet":[{"text":"please fix the ","match":false},{"text":"ca\u001brt","match":true}]}]}],"total":30,"missing":[],"notes":[],"next":"more"}`,
 	}

@@ -91,9 +91,6 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 	if full.Retention != (remote.Retention{}) {
 		out.Retention = &full.Retention
 	}
-	if err := l.addAgents(ctx, ref, &out); err != nil {
-		return Shown{}, err
-	}
 	for _, g := range full.Generations {
 		out.Generations = append(out.Generations, Generation{g.Generation, g.RewoundTo, g.EndLine, g.First})
 	}
@@ -112,20 +109,6 @@ func (l *Library) Show(ctx context.Context, session string, v View) (Shown, erro
 	}
 	out.Last = m.last(v.Messages)
 	return out, nil
-}
-
-// addAgents replaces a session's tokens and cost by those of the session with its agents.
-func (l *Library) addAgents(ctx context.Context, ref remote.Ref, out *Shown) error {
-	sums, err := l.Server.Usage(ctx, remote.UsageQuery{Session: ref.Session, Machine: ref.Machine, User: ref.User})
-	if err != nil {
-		return err
-	}
-	out.Tokens, out.Cost, out.Unpriced = 0, nil, 0
-	for _, r := range sums.Rows { // one
-		out.Tokens += r.All()
-		out.Cost, out.Unpriced = r.Cost, r.Unpriced
-	}
-	return nil
 }
 
 // viewEnd returns how many lines a generation's view has.

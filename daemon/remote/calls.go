@@ -174,8 +174,6 @@ type UsageQuery struct {
 	Since, Until time.Time     // Until is exclusive; the zero time is no limit
 	Zone         time.Duration // of days: how far east of UTC, in whole minutes
 	User         string        // only this user's; Me: the caller's
-	Session      string        // only this one and its agents; "": all
-	Machine      *string       // only this one's; nil: all
 }
 
 // UsageSums is the answer to a UsageQuery.
@@ -205,12 +203,6 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) (UsageSums, error) {
 	}
 	if q.User != "" {
 		v.Set("user", q.User)
-	}
-	if q.Session != "" {
-		v.Set("session", q.Session)
-	}
-	if q.Machine != nil {
-		v.Set("machine", *q.Machine)
 	}
 	for name, t := range map[string]time.Time{"since": q.Since, "until": q.Until} {
 		if !t.IsZero() {

@@ -140,7 +140,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestSessionSummary: a listing shows what is derived, its use of tokens and their cost.
+// TestSessionSummary: a listing shows what is derived, its use of tokens and their cost, its agents' included.
 func TestSessionSummary(t *testing.T) {
 	r := newRig(t)
 	r.talk("s")
@@ -159,16 +159,19 @@ func TestSessionSummary(t *testing.T) {
 		Unpriced int     `json:"unpriced_tokens"`
 	}
 	var list struct{ Sessions []found }
-	r.getJSON("/api/sessions", &list)
+	agent := piece{lines: []string{answered("m4-s", "claude-opus-5", "2026-11-21T00:30:00Z", 1000, 2000)}}.body("s/agent-1")
+	r.post(strings.Replace(agent, `"parent_session_id":null`, `"parent_session_id":"s"`, 1))
+	r.waitDerived()
+	r.getJSON("/api/sessions?agents=0", &list)
 	var one found
 	r.getJSON("/api/sessions/s", &one)
 	for _, f := range append(list.Sessions, one) {
 		kit.Check(t, f.Summary.FirstPrompt == "Why is the <b>elephant</b> purple?" && f.Summary.Prompts == 1 &&
-			strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") && len(f.Usage) == 2 && f.Cost >= 0.0599 &&
-			f.Cost <= 0.0601 && f.Unpriced == 7, "%+v", f)
+			strings.HasPrefix(f.Summary.Started, "2026-11-20T23:30:00") && len(f.Usage) == 2 && f.Cost >= 0.1149 &&
+			f.Cost <= 0.1151 && f.Unpriced == 7, "%+v", f)
 	}
 	for query, n := range map[string]int{"model=claude-opus-5": 1, "model=unheard": 0, "text=elephant": 1, "text=zebra": 0, "since=2100-01-01": 0, "until=2000-01-01": 0, "machine=m1": 1, "machine=": 0} {
-		r.getJSON("/api/sessions?"+query, &list)
+		r.getJSON("/api/sessions?agents=0&"+query, &list)
 		kit.Check(t, len(list.Sessions) == n, "%s: %d sessions, want %d", query, len(list.Sessions), n)
 	}
 }

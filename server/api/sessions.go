@@ -135,12 +135,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			return nil, err
 		}
 		x.Project = projects.Of(&x)
-		facts, err := s.store.sessions.SummaryOf(ctx, x.ID)
-		if err != nil {
-			return nil, err
-		}
-		usage, err := s.store.search.Usage(ctx, server.ScopeOf(who.User),
-			server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, Machine: &x.Machine, User: x.Owner})
+		known, err := derive.Known(ctx, s.store.sessions, server.ScopeOf(who.User), x)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +158,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, who server.Key)
 			Retention   retentionAnswer      `json:"retention"`
 			EpochList   []server.Epoch       `json:"epoch_list"`
 			Generations []server.Generation  `json:"generations"`
-		}{s.answerFound(x, facts, usage, names), origin, orEmpty(commits),
+		}{s.answerFound(x, known.Summary, known.Usage, names), origin, orEmpty(commits),
 			retentionAnswer{keeping, timeAnswer(keeping.Retired), timeAnswer(keeping.Until)},
 			snap.Epochs(), slices.Clone(snap.Generations())}
 		for i, g := range a.Generations {

@@ -35,6 +35,19 @@ type TopSession struct {
 	Cost   transcript.Cost
 }
 
+// Known is a stream as lists have it. scope sees it.
+func Known(ctx context.Context, st server.SessionFinder, scope server.Scope,
+	x server.Session) (server.FoundSession, error) {
+	found, err := st.Find(ctx, scope, server.SessionQuery{Page: server.Page{Limit: 10}, Names: []string{x.SessionID},
+		Machine: &x.Machine, User: x.Owner, Agents: true})
+	for _, f := range found.List {
+		if f.ID == x.ID {
+			return f, err
+		}
+	}
+	return server.FoundSession{Session: x}, err
+}
+
 type sum struct {
 	tokens server.Tokens
 	cost   transcript.Cost

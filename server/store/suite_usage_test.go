@@ -215,7 +215,9 @@ func (s suite) usage(t *testing.T) {
 	}
 	found, err := st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}})
 	kit.Check(t, err == nil && len(found.List) == 2 && found.List[0].Agents == 1 && len(found.List[0].Usage) == 2 &&
-		found.List[0].Usage[0].Model == "x" && found.List[0].Usage[0].Tokens.Output == 10, "%+v, %v", found, err)
+		found.List[0].Usage[0].Model == "x" && found.List[0].Usage[0].Tokens.Output == 20, "%+v, %v", found, err)
+	agents := kit.Try(st.Find(ctx, all, server.SessionQuery{Page: server.Page{Limit: 9}, Parent: "a"})).Must(t)
+	kit.Check(t, len(agents.List) == 1 && agents.List[0].Usage[0].Tokens.Output == 10, "an agent alone: %+v", agents)
 	putFor(t, st, 3, "ends", at("first", "x", time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Second)),
 		at("last", "x", time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)))
 	for _, zone := range []time.Duration{-14 * time.Hour, 14 * time.Hour} { // no zone leads out of the calendar

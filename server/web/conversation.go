@@ -193,14 +193,11 @@ func (v *Viewer) head(ctx context.Context, who server.Login, h *header, s *threa
 	}
 	s.Pin(h.S)
 	scope := server.ScopeOf(who.User)
-	if h.Facts, err = v.store.SummaryOf(ctx, h.S.ID); err != nil {
-		return err
-	}
-	h.Usage, err = v.store.Usage(ctx, scope,
-		server.UsageQuery{By: []string{"model", "long"}, Session: h.S.SessionID, User: h.S.Owner, Agents: true})
+	known, err := derive.Known(ctx, v.store, scope, h.S)
 	if err != nil {
 		return err
 	}
+	h.Facts, h.Usage = known.Summary, known.Usage
 	h.Tokens, h.Cost = sumUsage(v.Prices, h.Usage)
 	if err := shorten(ctx, v.store, scope, &h.S); err != nil {
 		return err

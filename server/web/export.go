@@ -52,19 +52,15 @@ func (v *Viewer) write(ctx context.Context, w io.Writer, snap server.Snapshot, v
 
 // about reads what an export says of its session. The cost is with its agents.
 func (v *Viewer) about(ctx context.Context, x server.Session) (thread.About, error) {
-	facts, err := v.store.SummaryOf(ctx, x.ID)
-	if err != nil {
-		return thread.About{}, err
-	}
 	// Who may read the session may read what it used.
-	used, err := v.store.Usage(ctx, server.Scope{All: true},
-		server.UsageQuery{By: []string{"model", "long"}, Session: x.SessionID, User: x.Owner, Agents: true})
+	known, err := derive.Known(ctx, v.store, server.Scope{All: true}, x)
+	facts := known.Summary
 	models := facts.Models
 	if len(models) == 0 && facts.Model != "" {
 		models = []string{facts.Model}
 	}
 	return thread.About{Title: facts.Title, Models: models, Started: facts.Started,
-		Ended: facts.Ended, Cost: derive.CostOfAll(v.Prices, used)}, err
+		Ended: facts.Ended, Cost: derive.CostOfAll(v.Prices, known.Usage)}, err
 }
 
 // export is GET /sessions/{id}/export?format&generation&epoch&machine.

@@ -115,7 +115,8 @@ func (c *Finder) SummaryOf(ctx context.Context, stream int64) (server.Summary, e
 	return found[stream].Summary, err
 }
 
-// addUsage adds what each session's answers used, and those of its copies, and counts its agents without copies.
+// addUsage adds what the answers of each session, its copies and the agents of both used, and counts its agents without
+// copies.
 func (c *Finder) addUsage(ctx context.Context, list []server.FoundSession) error {
 	if len(list) == 0 {
 		return nil
@@ -127,10 +128,14 @@ func (c *Finder) addUsage(ctx context.Context, list []server.FoundSession) error
 	of := few(ids)
 	these := `s.id IN (` + Marks(len(of)) + `)`
 	err := c.reader.Query(ctx, `
-WITH x (owner, id, stream) AS MATERIALIZED (
+WITH alone (owner, id, stream) AS MATERIALIZED (
   SELECT s.owner, s.id, s.id FROM streams s WHERE `+these+` UNION ALL
   SELECT s.owner, s.id, t.stream FROM streams s JOIN facts f ON f.owner = s.owner AND f.stream = s.id
-  `+withCopies()+` WHERE `+these+`)
+  `+withCopies()+` WHERE `+these+`),
+x (owner, id, stream) AS MATERIALIZED (
+  SELECT owner, id, stream FROM alone UNION
+  SELECT o.owner, o.id, a.id FROM alone o JOIN streams s ON s.owner = o.owner AND s.id = o.stream
+  `+withAgents+`)
 SELECT x.id, a.model, `+LongContext+`, count(*), CAST(sum(a.input) AS bigint), CAST(sum(a.output) AS bigint),
   CAST(sum(a.cache_read) AS bigint), CAST(sum(a.cache_write_5m) AS bigint), CAST(sum(a.cache_write_1h) AS bigint),
   CAST(sum(a.searches) AS bigint)
@@ -148,8 +153,7 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, append(of, of...), func(row Scanner) error {
 		return err
 	}
 	return c.reader.Query(ctx, `
-SELECT s.id, count(*) FROM streams s JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
-  AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine
+SELECT s.id, count(*) FROM streams s `+withAgents+`
 WHERE `+these+` AND NOT EXISTS (SELECT 1 FROM facts f JOIN facts o ON o.owner = f.owner AND `+holds("o", "f")+`
   JOIN streams p ON p.owner = o.owner AND p.id = o.stream AND p.parent = a.parent AND p.machine = a.machine
   WHERE f.owner = a.owner AND f.stream = a.id) GROUP BY s.id`, of, func(row Scanner) error {
@@ -161,6 +165,10 @@ WHERE `+these+` AND NOT EXISTS (SELECT 1 FROM facts f JOIN facts o ON o.owner = 
 		return err
 	})
 }
+
+// withAgents joins the streams s of sessions with those of their agents.
+const withAgents = `JOIN streams a ON substr(a.parent, 1, 200) = substr(s.session_id, 1, 200)
+  AND a.parent = s.session_id AND a.parent <> '' AND a.owner = s.owner AND a.machine = s.machine`
 
 // Drops implements server.Library.
 func (c *Finder) Drops(ctx context.Context, scope server.Scope, q server.DropQuery) ([]server.Drop, error) {
