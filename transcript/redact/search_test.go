@@ -127,7 +127,10 @@ func TestLinear(t *testing.T) {
 		return total
 	}
 	names := []string{"", "password", "password=", "password=a1", "x_token: ", "AKIA", "://", "a+", "-p ", "curl ", "login ", "sudo ", "api key ",
-		"identified ", "cookie: ", "bearer ", "auth(", "sentry ", "--token ", "<secret>", `{"pass":"`, "password: |\n", "name: db_secret "}
+		"identified ", "cookie: ", "bearer ", "auth(", "sentry ", "--token ", "<secret>", `{"pass":"`, "password: |\n", "name: db_secret ",
+		"passwords:\n", "[users]\na=", "chpasswd: list: ", "insert (a, password) values (", "getenv('password', ", "secret | default(", "token=%s\", ",
+		"password').fill(", "send(", "hash_hmac(a,", "bind('a=b',", "jwt: { key: ", "smtp.a.b ", "client_send = :", `"attributes" result`, "password is ",
+		":::", " on >", "AUTH ", "a * ", "echo a | login ", "<(echo ", "vault kv put ", "infura.io/a/", "user = a:", "-----BEGIN OpenVPN a key-----"}
 	runs := []string{"=", ":", ",", "},", "=,", " ", "\t", "\n", `"`, "'", "\\", `\n`, `\\n`, `\"`, "(", "[", "{", "<", "-", ".", "+", "%41", "&amp;", "&#", "/", "@",
 		"|", "a", "aB", "1a", "_", "a=", "\u200b", `\u0041`, "*", "é", "|\n", "a,", "a "}
 	const n, most = 1 << 10, 400 // most: steps a byte
