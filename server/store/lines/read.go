@@ -40,7 +40,11 @@ func (r *reading) all(ctx context.Context, from, to int64) error {
 			return err
 		}
 	}
-	for limit := 1; from < to; limit = min(2*limit, pageBlocks) {
+	most := pageBlocks
+	if !r.wait {
+		most = 1 // all that is read must be in memory at once
+	}
+	for limit := 1; from < to; limit = min(2*limit, most) {
 		page, err := r.blocks(ctx, [2]int64{from, to}, limit)
 		if err != nil {
 			return err

@@ -81,12 +81,18 @@ func (x *Lines) removeSome(ctx context.Context, d sqlstore.Dialect, at Place, s 
 		return nil
 	}}
 	err = r.all(ctx, s.From, to)
-	if damaged, ok := errors.AsType[*server.DamagedError](err); ok {
+	n := len(run.Lines)
+	damaged, isDamaged := errors.AsType[*server.DamagedError](err)
+	_, missed := errors.AsType[*missError](err)
+	switch {
+	case isDamaged:
 		next = damaged.Span.To
-	} else if err != nil && !errors.Is(err, errEnough) {
+	case missed && n > 0: // what has to be brought comes next: not all of it may fit into memory
+		next = run.Lines[n-1].Index + 1
+	case err != nil && !errors.Is(err, errEnough):
 		return 0, 0, 0, err
 	}
-	return int64(len(run.Lines)), bytes, next, x.removeRun(ctx, d, at, run, bytes)
+	return int64(n), bytes, next, x.removeRun(ctx, d, at, run, bytes)
 }
 
 // removeRun removes the lines of a run, which were read in the same transaction, and keeps what is known of them.
