@@ -189,8 +189,8 @@ func (a *applying) apply(ctx context.Context) error {
 	return nil
 }
 
-// write runs fn in a transaction in which the stream has not gone on, nor the session by another one, and there is still
-// no reason to keep the session.
+// write runs fn in a transaction in which no stream of the session has gone on, and there is still no reason to keep the
+// session.
 func (a *applying) write(ctx context.Context, s *stream, fn func(sqlstore.Dialect) error) error {
 	if err := a.lines.step("retire"); err != nil {
 		return err
