@@ -189,8 +189,7 @@ func (a *applying) apply(ctx context.Context) error {
 	return nil
 }
 
-// write runs fn in a transaction in which no stream of the session has gone on, and there is still no reason to keep the
-// session.
+// write runs fn in a transaction in which no stream of the session has gone on, and nothing keeps the session since.
 func (a *applying) write(ctx context.Context, s *stream, fn func(sqlstore.Dialect) error) error {
 	if err := a.lines.step("retire"); err != nil {
 		return err
