@@ -2,15 +2,16 @@ package redact
 
 import "slices"
 
-// Names that hold secrets: of members, variables and settings, and of environment variables.
+// Names that hold secrets: of members, variables and settings, and of environment variables. Words that begin alike
+// stand together: the compiler of expressions joins only neighbours, and each word that begins on its own costs time at
+// every byte.
 const (
-	keyKinds = `(?:api|app|application|access|account|auth|client|consumer|encryption|hmac|license|master|private|secret|` +
-		`security|server|service|shared|signing|storage|subscription|admin|write|deploy|crypto|aes|session|cookie|webhook|` +
-		`validation|decryption|preshared|rsa)`
-	tokenKinds = `(?:access|identity|auth|refresh|bot|api|bearer|session|security|personal|service|deploy|user|private|admin|oauth|` +
-		`registry|github|gitlab|slack|npm|vault|login|client|jwt|sas|push|id)`
+	keyKinds = `(?:access|account|admin|aes|api|app|application|auth|client|consumer|cookie|crypto|decryption|deploy|` +
+		`encryption|hmac|license|master|preshared|private|rsa|secret|security|server|service|session|shared|signing|storage|subscription|validation|webhook|write)`
+	tokenKinds = `(?:access|admin|api|auth|bearer|bot|client|deploy|github|gitlab|id|identity|jwt|login|npm|oauth|` +
+		`personal|private|push|refresh|registry|sas|security|service|session|slack|user|vault)`
 	// passwords are names for which a short value will do.
-	passwords = `(?:password|passwd|passphrase|passcode|passwort|kennwort|wachtwoord|senha|contrase(?:ñ|n)a|mot_?de_?passe|pass|pwd|secrets?|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|\b)pw)`
+	passwords = `(?:password|passwd|passphrase|passcode|passwort|pass|pwd|senha|secrets?|kennwort|wachtwoord|contrase(?:ñ|n)a|mot_?de_?passe|(?:\b|[^a-z])(?:psk|creds|credential|credentials\b)|(?:[a-z]_|\b)pw)`
 	names     = `(?:` + passwords + `|` + keyKinds + `[_. -]?key|` + tokenKinds + `[_.-]?token)` +
 		`(?:[_.-]?(?:key|base|value|string|access|prod|dev|live|test|staging|hash|salt|id|[0-9]{1,2}))*`
 	variables = `(?:PASSWORD|PASSWD|PASSPHRASE|PASSCODE|[A-Z0-9_]PASS|PWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|` +
