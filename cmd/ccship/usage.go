@@ -141,18 +141,15 @@ func (a *app) usageOnDisk(ctx context.Context, l *library.Library, q library.Que
 		Project: func(cwd, folder string) (hash, repository string) {
 			policy, _ := finder.Find(cwd) // what it says of delivery does not matter here
 			hash = project.Hash(cwd, folder, policy, c.TrustedProjects)
-			switch {
-			case policy.Remote != "" || hash == policy.ProjectHash:
+			if policy.Remote != "" || hash == policy.ProjectHash {
 				return hash, policy.Top()
-			case policy.GitDir == "":
-				return cmp.Or(project.SameFolder(cwd, policy), hash), policy.Top()
 			}
-			if _, known := ids[policy.GitDir]; !known {
+			if _, known := ids[policy.GitDir]; !known && policy.GitDir != "" {
 				if r, err := project.ReadRepository(ctx, policy.GitDir); err == nil {
 					ids[policy.GitDir] = r.ID()
 				}
 			}
-			return cmp.Or(ids[policy.GitDir], hash), policy.Top()
+			return cmp.Or(ids[policy.GitDir], project.SameFolder(cwd, policy), hash), policy.Top()
 		},
 		Progress: func(done, total int64) {
 			if time.Since(drawn) > 100*time.Millisecond {
