@@ -326,3 +326,20 @@ func movedWhileDelivered(t *testing.T, first bool) {
 	})
 	w.main("q/a.jsonl")
 }
+
+// A session with a file in each of two folders is one, until both are gone.
+func TestSessionInTwoFolders(t *testing.T) {
+	w := newWorld(t)
+	w.write("p/a.jsonl", lines("a", 5, 100))
+	w.write("q/a.jsonl", lines("b", 2, 100))
+	w.startWith("p/a.jsonl")
+	w.until("one session in two files", func() bool {
+		s := w.tail.Stats()
+		return s.Tracked == 2 && s.Mains == 1
+	})
+	w.must(os.Remove(w.path("p/a.jsonl")))
+	w.until("its other file stays", func() bool {
+		s := w.tail.Stats()
+		return s.Tracked == 1 && s.Mains == 1
+	})
+}

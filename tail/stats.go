@@ -11,7 +11,7 @@ import (
 // Stats is the progress of reading. Files count while they are on disk; bytes are uncompressed.
 type Stats struct {
 	Tracked   int   // transcripts on disk
-	Mains     int   // main transcripts among them
+	Mains     int   // sessions: main transcripts among them, of several with one name the first
 	Bytes     int64 // of them all
 	ReadBytes int64 // of Bytes, those behind the cursors
 	Lines     int64 // behind the cursors
@@ -40,14 +40,15 @@ type Stats struct {
 
 // counters are the Stats that are kept up to date, so that asking for them costs nothing.
 type counters struct {
-	tracked, mains, vanished int
-	bytes, read, lines       int64
-	unreadFiles, unfinished  int
-	unreadBytes              int64
-	rewinds                  int64
-	scanned                  bool // everything was listed once
-	notTaken                 error
-	failures                 int32 // of Deliver, consecutive
+	tracked, vanished       int
+	mains                   map[string]int // how many main transcripts have a name
+	bytes, read, lines      int64
+	unreadFiles, unfinished int
+	unreadBytes             int64
+	rewinds                 int64
+	scanned                 bool // everything was listed once
+	notTaken                error
+	failures                int32 // of Deliver, consecutive
 }
 
 // count adds (sign 1) or takes away (-1) what a file on disk contributes to the counters. A caller that changes a field
@@ -60,7 +61,12 @@ func (t *Tailer) count(f *file, sign int) {
 	n.tracked += sign
 	k := f.view()
 	if k.File.Kind == Main {
-		n.mains += sign
+		if n.mains == nil {
+			n.mains = map[string]int{}
+		}
+		if n.mains[k.File.Name] += sign; n.mains[k.File.Name] == 0 {
+			delete(n.mains, k.File.Name)
+		}
 	}
 	n.bytes += s * k.seen.Size
 	n.read += s * k.Cursor.Offset
@@ -81,7 +87,7 @@ func (t *Tailer) Stats() Stats {
 	defer t.mu.Unlock()
 	n := &t.stats
 	s := Stats{
-		Tracked: n.tracked, Mains: n.mains, Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
+		Tracked: n.tracked, Mains: len(n.mains), Bytes: n.bytes, ReadBytes: n.read, Lines: n.lines,
 		UnreadFiles: n.unreadFiles, UnreadBytes: n.unreadBytes, Unfinished: n.unfinished,
 		Vanished: n.vanished, Rewinds: n.rewinds,
 		Watch: t.watch.mode, WatchReason: t.watch.reason, NotTaken: n.notTaken,

@@ -43,7 +43,7 @@ type Status struct {
 // Files counts transcripts on disk now.
 type Files struct {
 	Tracked   int   `json:"tracked"`
-	Sessions  int   `json:"sessions"` // main transcripts, without agents
+	Sessions  int   `json:"sessions"` // main transcripts, without agents; one in several folders counts once
 	Excluded  int   `json:"excluded"` // opted out, not read
 	Bytes     int64 `json:"bytes"`
 	ReadBytes int64 `json:"read_bytes"` // bytes before the cursors
