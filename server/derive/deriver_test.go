@@ -72,7 +72,7 @@ func TestDeriveOn(t *testing.T) {
 }
 
 // TestDeriveProgress: an answer that only a progress record has counts; one that its agent's transcript has too
-// counts once, there.
+// counts once.
 func TestDeriveProgress(t *testing.T) {
 	s := newShelf(t)
 	progress := func(n int, id string) string {
@@ -89,7 +89,7 @@ func TestDeriveProgress(t *testing.T) {
 		}
 		return fmt.Sprint(n)
 	}
-	s.expect("the session", output("s"), "[2 6]")
+	s.expect("the session with its agent", output("s"), "[3 11]")
 	s.expect("the agent", output("s/agent-a"), "[1 5]")
 	s.expect("messages", fmt.Sprint(s.session("s").Summary.Messages), "2")
 }
