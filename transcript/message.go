@@ -62,7 +62,7 @@ func (m *Message) Synthetic() bool { return m.Model == SyntheticModel }
 // RawBlocks returns the content's blocks, not decoded. They belong to the message and point into the line.
 func (m *Message) RawBlocks() []RawBlock { return m.blocks }
 
-// parseTime parses a time in RFC 3339 or milliseconds since 1970. Invalid or implausible times are zero.
+// parseTime parses a time in RFC 3339, or a number as UnixTime does. Invalid or implausible times are zero.
 func parseTime(value []byte) time.Time { return PlausibleTime(writtenTime(value)) }
 
 // PlausibleTime returns t, or the zero time if t lies outside the years 1970 to 9999 in UTC. No record is from then,
@@ -74,14 +74,26 @@ func PlausibleTime(t time.Time) time.Time {
 	return t
 }
 
+// UnixTime returns the time that a number since 1970 states, in UTC; zero where it is none after 1970. Its size says
+// its unit: below 100 000 000 000 seconds (until the year 5138), a thousand times that milliseconds, else microseconds.
+func UnixTime(n int64) time.Time {
+	const most = 100_000_000_000
+	switch {
+	case n <= 0:
+		return time.Time{}
+	case n < most:
+		return time.Unix(n, 0).UTC()
+	case n < most*1000:
+		return time.UnixMilli(n).UTC()
+	}
+	return time.UnixMicro(n).UTC()
+}
+
 // writtenTime returns the time that a value states, in UTC.
 func writtenTime(value []byte) time.Time {
 	s := stringContents(value)
 	if s == nil {
-		if ms := integer(value); ms > 0 {
-			return time.UnixMilli(ms).UTC()
-		}
-		return time.Time{}
+		return UnixTime(integer(value))
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/daemon/remote"
 	"github.com/ccship/ccship/protocol"
+	"github.com/ccship/ccship/transcript"
 )
 
 // Lost lists sessions that are not on this disk.
@@ -105,12 +106,12 @@ func readHistory(ctx context.Context, path string, into map[string]*Gone) error 
 	err := eachLine(ctx, path, func(line []byte, _ bool) error {
 		var said struct {
 			Display   string  `json:"display"`
-			Timestamp float64 `json:"timestamp"` // milliseconds
+			Timestamp float64 `json:"timestamp"` // as transcript.UnixTime takes it
 			Project   string  `json:"project"`
 			Session   string  `json:"sessionId"`
 		}
 		if json.Unmarshal(line, &said) == nil && said.Session != "" {
-			note(into, said.Session, said.Project, Prompt{time.UnixMilli(int64(said.Timestamp)).UTC(), said.Display})
+			note(into, said.Session, said.Project, Prompt{transcript.UnixTime(int64(said.Timestamp)), said.Display})
 		}
 		return nil
 	})

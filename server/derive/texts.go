@@ -264,7 +264,7 @@ func PastOf(l server.Line) (Past, bool) {
 	}
 	var said struct {
 		Display   string  `json:"display"`
-		Timestamp float64 `json:"timestamp"` // milliseconds
+		Timestamp float64 `json:"timestamp"` // as transcript.UnixTime takes it
 		Session   string  `json:"sessionId"`
 		Project   string  `json:"project"`
 	}
@@ -272,7 +272,7 @@ func PastOf(l server.Line) (Past, bool) {
 		said.Session == "" && said.Project == "" {
 		return Past{}, false
 	}
-	at := time.UnixMilli(int64(said.Timestamp)).UTC()
+	at := transcript.UnixTime(int64(said.Timestamp))
 	return Past{cmp.Or(said.Session, said.Project), said.Session == "", said.Display, at}, true
 }
 
