@@ -1,9 +1,7 @@
 package show
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/ccship/ccship/cmd/ccship/term"
 	"github.com/ccship/ccship/daemon/control"
 	"github.com/ccship/ccship/internal/amount"
+	"github.com/ccship/ccship/transcript"
 )
 
 // mostShown is how many columns of a message are shown where there is no terminal.
@@ -126,27 +125,7 @@ func describeCompaction(m *control.Message) string {
 
 // toolCall is a call in short: its tool, and what it works on.
 func toolCall(m *control.Message) string {
-	return strings.Join(append([]string{cmp.Or(m.ToolName, "?")}, values(m.ToolInput)...), " ")
-}
-
-// values are those of an object's members, in their order.
-func values(object json.RawMessage) (texts []string) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		return nil
-	}
-	for d.More() {
-		var value json.RawMessage
-		if _, err := d.Token(); err != nil || d.Decode(&value) != nil {
-			break
-		}
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		texts = append(texts, text)
-	}
-	return texts
+	return strings.TrimSpace(cmp.Or(m.ToolName, "?") + " " + transcript.ToolSummary(m.ToolName, m.ToolInput, 0))
 }
 
 // Checkpoints are checkpoints, one a line.

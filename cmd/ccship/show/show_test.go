@@ -1,6 +1,7 @@
 package show
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func TestMessagesView(t *testing.T) {
 
 09:05  user    장바구니의 반올림을 고쳐 주세요
 09:05  claude  I will look.
-09:05  tool    Bash look ls → cart.go
+09:05  tool    Bash look: ls → cart.go
 09:05  tool    Edit /cart.go ✗ permission denied [2J second line
 09:05  tool    Read /b.go …
        tool    ? (stopped)
@@ -118,7 +119,10 @@ func TestMessagesView(t *testing.T) {
 09:05  user    (via telegram) deploy
 there are 1 older one: --limit, or --offset 14
 `
-	kit.Check(t, text == strings.Replace(want, "are 1 older one", "are 1 older one", 1), "got:\n%s", text)
+	kit.Check(t, text == want, "got:\n%s", text)
+	asked := toolCall(&control.Message{ToolName: "AskUserQuestion",
+		ToolInput: json.RawMessage(`{"questions":[{"question":"Round up?","options":[{"label":"Yes"}]},{"question":"Where?"}]}`)})
+	kit.Equal(t, "questions", asked, "AskUserQuestion Round up? Where?")
 	v.Columns, v.Colours = 24, true
 	for line := range strings.Lines(v.Messages(showtest.Messages())) {
 		n := term.Width(showtest.Uncoloured(strings.TrimSuffix(line, "\n")))
