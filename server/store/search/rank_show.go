@@ -169,9 +169,17 @@ func (r *ranking) hit(d *doc, index int64, text *server.Text) (*hit, float64) {
 // quotes matches the signs with which Markdown begins a quoted line.
 var quotes = regexp.MustCompile(`(?m)^ {0,3}(?:> ?)+`)
 
+// commandTags are those around what a command is called, is given and prints.
+var commandTags = regexp.MustCompile(`</?(?:bash|command|local-command)-[a-z]+>`)
+
 // snippet returns the part of a text that shows what was found, in one line. Signs of quoted lines mean nothing there
-// and are left out, unless one of them was searched for.
+// and are left out, unless one of them was searched for; so do the tags of a command and its output.
 func snippet(kind, text string, shown []string) string {
+	if at := commandTags.FindStringIndex(text); at != nil && at[0] == 0 {
+		if plain := commandTags.ReplaceAllString(text, " "); sqlstore.HoldsAll(plain, shown) {
+			text = plain
+		}
+	}
 	marked := slices.ContainsFunc(shown, func(s string) bool { return strings.Contains(s, ">") })
 	if !marked && (strings.HasPrefix(text, ">") || strings.Contains(text, "\n>")) &&
 		slices.Contains([]string{"prompt", "message", "answer", "thinking", server.HistoryKind}, kind) {

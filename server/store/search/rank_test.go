@@ -58,6 +58,17 @@ func TestSnippetOfAQuote(t *testing.T) {
 	}
 }
 
+// TestSnippetOfACommand: what a command prints is shown without its tags, unless one of them was looked for.
+func TestSnippetOfACommand(t *testing.T) {
+	const said = "<bash-stdout>3 carts</bash-stdout><bash-stderr></bash-stderr>"
+	kit.Equal(t, "output", snippet("message", said, []string{"carts"}), "3 \x02carts\x03")
+	kit.Equal(t, "a tag", snippet("message", said, []string{"bash-stderr"}),
+		"<bash-stdout>3 carts</bash-stdout><\x02bash-stderr\x03></\x02bash-stderr\x03>")
+	kit.Equal(t, "a command", snippet("prompt", "<command-name>/review</command-name>\n<command-args>cart</command-args>",
+		[]string{"cart"}), "/review \x02cart\x03")
+	kit.Equal(t, "text about one", snippet("message", "see <bash-stdout> there", []string{"there"}), "see <bash-stdout> \x02there\x03")
+}
+
 // TestCopiesInASession: of an agent's transcript that lies in two folders each line is shown once; what another agent
 // says in the same words, or the same one at another time, is shown too.
 func TestCopiesInASession(t *testing.T) {
