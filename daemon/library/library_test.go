@@ -258,7 +258,8 @@ func TestLost(t *testing.T) {
 		return fmt.Sprintf(`{"display":%q,"timestamp":%d,"project":"/p","sessionId":%q}`+"\n", text, 1787216400000+ms, session)
 	}
 	history := line(one, 1, "a") + line(two, 2, "b") + line("33333333", 3, "c") + "noise\n{}\n\n" + `{"sessionId":7}` + "\n" +
-		line("gone", 5000, "second") + line("gone", 1000, "first") + line("older", 1, strings.Repeat("é", keptText)) + `{"display":"cut`
+		line("gone", 5000, "second") + line("gone", 1000, "first") +
+		`{"display":"at no time","sessionId":"gone"}` + "\n" + line("older", 1, strings.Repeat("é", keptText)) + `{"display":"cut`
 	for range keptPrompts + 1 {
 		history = line("gone", 3000, "again") + history
 	}
@@ -267,7 +268,7 @@ func TestLost(t *testing.T) {
 	kit.Require(t, err == nil && len(lost.Gone) == 2 && len(lost.Restorable) == 1 && lost.Restorable[0].Session == one,
 		"%+v, %v", lost, err)
 	g := lost.Gone[0]
-	kit.Check(t, g.Session == "gone" && g.Count == keptPrompts+3 && len(g.Prompts) == keptPrompts && g.First.UnixMilli() == 1787216401000 && g.Last.UnixMilli() == 1787216405000,
+	kit.Check(t, g.Session == "gone" && g.Count == keptPrompts+4 && len(g.Prompts) == keptPrompts && g.First.UnixMilli() == 1787216401000 && g.Last.UnixMilli() == 1787216405000,
 		"%+v", g)
 	if text := lost.Gone[1].Prompts[0].Text; len(text) > keptText+3 || strings.ContainsRune(text, '\ufffd') {
 		t.Errorf("a long prompt became %d bytes", len(text))

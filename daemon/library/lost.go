@@ -128,7 +128,7 @@ func note(into map[string]*Gone, session, project string, p Prompt) {
 		into[session] = g
 	}
 	g.Count++
-	if p.At.Before(g.First) {
+	if g.First.IsZero() || !p.At.IsZero() && p.At.Before(g.First) { // zero: not known
 		g.First = p.At
 	}
 	if p.At.After(g.Last) {

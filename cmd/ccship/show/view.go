@@ -75,7 +75,12 @@ func (v View) when(t time.Time) string {
 	return t.In(v.Zone).Format(time.DateOnly)
 }
 
-func (v View) minute(t time.Time) string { return t.In(v.Zone).Format("2006-01-02 15:04") }
+func (v View) minute(t time.Time) string {
+	if t.IsZero() {
+		return unknown
+	}
+	return t.In(v.Zone).Format("2006-01-02 15:04")
+}
 
 // humanTokens is a number of tokens in three digits.
 func humanTokens(n int64) string {
