@@ -6,10 +6,13 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf16"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/ccship/ccship/e2e/kit"
 )
@@ -206,4 +209,74 @@ func FuzzRecover(f *testing.F) {
 			kit.Require(t, len(got) == 1 && bytes.Equal(got[0], line[l.Start:l.End]), "Recover(%q) = %q", line, got)
 		}
 	})
+}
+
+func TestCompose(t *testing.T) {
+	for _, text := range []string{"", "plain", "한국어 정산", "réservé — naïve", "e\u0301", "ab\xff\u0301c", "ﬁ Å \u212b"} {
+		for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+			if got := Compose(form.String(text)); got != norm.NFC.String(text) {
+				t.Errorf("%q: %q, want %q", form.String(text), got, norm.NFC.String(text))
+			}
+		}
+	}
+	n := testing.AllocsPerRun(10, func() { Compose("plain, then 정산") })
+	kit.Check(t, n <= 0, "%v allocations for a composed text", n)
+}
+
+func TestElements(t *testing.T) {
+	for array, want := range map[string]string{
+		`[]`: "", `[ "a" , {"b":[1]} ,2]`: `"a" {"b":[1]} 2`, `{"a":1}`: "", `"[1]"`: "", `["[","]"]`: `"[" "]"`, "": "", "null": "",
+	} {
+		var got []string
+		for e := range Elements([]byte(array)) {
+			got = append(got, string(e))
+		}
+		kit.Equal(t, array, strings.Join(got, " "), want)
+	}
+	if first := slices.Collect(func(yield func(string) bool) {
+		for e := range Elements([]byte(`["a\u0062","c"]`)) {
+			if !yield(StringOf(e)) {
+				return
+			}
+		}
+	}); !slices.Equal(first, []string{"ab", "c"}) {
+		t.Errorf("decoded: %q", first)
+	}
+}
+
+func TestFolderName(t *testing.T) {
+	for dir, want := range map[string]string{
+		"/home/kim/shop": "shop", "/home/kim/shop/": "shop", "/": "/", `C:\Users\dev\source\shop`: "shop", `c:/src/shop`: "shop",
+		`\\wsl.localhost\Ubuntu\home\dev\shop`: "shop", `\\server\share\`: "share", `/home/kim/a\b`: `a\b`, "/mnt/c/src/shop": "shop",
+		"/home/kim/my shop": "my shop", `C:\src\shop\`: "shop", "": "",
+	} {
+		kit.Equal(t, dir, FolderName(dir), want)
+	}
+}
+
+func TestRepositoryOf(t *testing.T) {
+	for dir, want := range map[string]string{
+		"/home/kim/shop": "/home/kim/shop", "/home/kim/shop/.claude/worktrees/fix/cmd": "/home/kim/shop",
+		`C:\src\shop\.claude\worktrees\fix`: `C:\src\shop`, "": "",
+	} {
+		kit.Equal(t, dir, RepositoryOf(dir), want)
+	}
+}
+
+func TestMayAsk(t *testing.T) {
+	for _, x := range []struct {
+		mode, tool, path, cwd string
+		want                  bool
+	}{
+		{"default", "Bash", "", "/w", true}, {"", "mcp__x__y", "", "/w", true}, {"acceptEdits", "Bash", "", "/w", true},
+		{"bypassPermissions", "Bash", "", "/w", false}, {"dontAsk", "Write", "/etc/x", "/w", false},
+		{"default", "Read", "/w/a.go", "/w", false}, {"default", "Read", "/w", "/w/", false}, {"default", "Read", "/work/a.go", "/w", true},
+		{"default", "Read", "/w/../etc/x", "/w", true}, {"default", "Read", "~/x", "/w", true}, {"default", "Read", "/w/a.go", "", true},
+		{"default", "Grep", "", "/w", false}, {"default", "Glob", "src", "/w", false}, {"default", "Read", `C:\w\a.go`, `C:\w`, false}, {"default", "Read", `D:\w\a.go`, `C:\w`, true},
+		{"default", "Edit", "/w/a.go", "/w", true}, {"acceptEdits", "Edit", "/w/a.go", "/w", false}, {"acceptEdits", "Write", "/etc/x", "/w", true},
+		{"acceptEdits", "Write", "", "/w", true}, {"plan", "Read", "/w/a.go", "/w", false}, {"default", "TodoWrite", "", "", false},
+		{"default", "web_search", "", "/w", false}, {"default", "advisor", "", "/w", false}, {"default", "WebSearch", "", "/w", true},
+	} {
+		kit.Equal(t, fmt.Sprintf("%+v", x), MayAsk(x.mode, x.tool, x.path, x.cwd), x.want)
+	}
 }

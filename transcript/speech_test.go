@@ -8,6 +8,7 @@ import (
 
 	"github.com/ccship/ccship/e2e/kit"
 	"github.com/ccship/ccship/transcript"
+	. "github.com/ccship/ccship/transcript"
 )
 
 // TestSpeech says of records who speaks in them, and what. Each row is a line without what all lines have.
@@ -155,5 +156,112 @@ func TestReplies(t *testing.T) {
 		}
 		diff := cmp.Diff(x.want, got)
 		kit.Check(t, diff == "", "%s (-want +got):\n%s", x.result, diff)
+	}
+}
+
+// TestServerResults: results of tools that ran on the server, and reports of agents, are read whatever their form.
+func TestServerResults(t *testing.T) {
+	for _, x := range []struct {
+		block, want string
+		failed      bool
+	}{
+		{`"type":"advisor_tool_result","content":{"type":"advisor_result","text":"take the second"}`, "take the second", false},
+		{`"type":"advisor_tool_result","content":{"type":"advisor_redacted_result","encrypted_content":"EqQB"}`, "", false},
+		{`"type":"advisor_tool_result","content":{"type":"advisor_tool_result_error","error_code":"unavailable"}`, "error: unavailable", true},
+		{`"type":"web_search_tool_result","content":[{"type":"web_search_result","title":"VAT","url":"https://a.invalid","encrypted_content":"Eq"},` +
+			`{"type":"web_search_result","title":"Tax","url":"https://b.invalid","page_age":"2 days"}]`, "VAT\nhttps://a.invalid\nTax\nhttps://b.invalid", false},
+		{`"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://a.invalid","retrieved_at":"now","content":` +
+			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"19 percent"},"title":"VAT"}}`,
+			"https://a.invalid\n19 percent\nVAT", false},
+		{`"type":"web_fetch_tool_result","content":{"type":"web_fetch_result","url":"https://a.invalid","content":` +
+			`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0"}}}`, "https://a.invalid", false},
+		{`"type":"code_execution_tool_result","content":{"type":"code_execution_result","stdout":"42\n","stderr":"","return_code":0,"content":[]}`, "42", false},
+		{`"type":"bash_code_execution_tool_result","content":{"type":"bash_code_execution_result","stdout":"","stderr":"no such file","return_code":1}`,
+			"no such file", false},
+		{`"type":"text_editor_code_execution_tool_result","content":{"type":"text_editor_code_execution_str_replace_result","lines":["-a","+b"]}`, "-a\n+b", false},
+		{`"type":"tool_search_tool_result","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"Grep"}]}`,
+			"Grep", false},
+		{`"type":"mcp_tool_result","content":[{"type":"text","text":"sent"}]`, "sent", false},
+		{`"type":"tool_result","content":"<tools-used-before-summary>Bash, Read</tools-used-before-summary>\n\nThe report"`, "The report", false},
+		{`"type":"tool_result","content":[{"type":"text","text":"<tools-used-before-summary>Bash</tools-used-before-summary>\nThe report"}]`, "The report", false},
+		{`"type":"tool_result","content":"see <tools-used-before-summary>x</tools-used-before-summary>"`,
+			"see <tools-used-before-summary>x</tools-used-before-summary>", false},
+	} {
+		r := transcript.Parse(fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"tool_use_id":"t",%s}]}}`, x.block))
+		raw := r.Message.RawBlocks()[0]
+		got := raw.Output(500)
+		kit.Check(t, got == x.want && raw.Failed == x.failed, "%s\ngot  %q, failed %v\nwant %q", x.block, got, raw.Failed, x.want)
+		b := r.Message.Blocks()[0]
+		kit.Check(t, b.Output() == x.want && b.Error == x.failed, "%s\ngot  %q, error %v\nwant %q", x.block, b.Output(), b.Error, x.want)
+	}
+}
+
+func TestPromptHeading(t *testing.T) {
+	for text, want := range map[string]string{
+		"fix the cart":                    "fix the cart",
+		"/init":                           "",
+		"/ccship:why":                     "",
+		"/review 214 and the tests":       "/review 214 and the tests",
+		"/usr/lib/cart.so crashes":        "/usr/lib/cart.so crashes",
+		"[Image #1]":                      "",
+		"[image]":                         "",
+		"[Image #1] why is this **red**?": "why is this red?",
+		"[Pasted text #1 +20 lines] what is wrong":           "what is wrong",
+		"# Count in cents\n\nThe cart rounds `float64`.":     "Count in cents",
+		"Please:\n- [ ] fix `cart.go`\n- see [it](http://x)": "Please: fix cart.go see it",
+		"> quoted\n\n```go\nfunc main() {}\n```":             "quoted func main() {}",
+		"<task><goal>Fix it</goal></task>":                   "Fix it",
+		"what does Vec<String> mean, and <div>?":             "what does Vec<String> mean, and <div>?",
+		"keep snake_case and __init__":                       "keep snake_case and __init__",
+		"2 * 3 is not 5":                                     "2 * 3 is not 5",
+	} {
+		kit.Equal(t, text, transcript.PromptHeading(text, 300), want)
+	}
+	got := transcript.PromptHeading("a long **prompt** indeed", 10)
+	kit.Check(t, len([]rune(got)) <= 10, "%q", got)
+}
+
+func TestPlanHeading(t *testing.T) {
+	for plan, want := range map[string]string{
+		"## Context\nIt rounds.":                         "",
+		"Implement the following plan:\n\n# Cents `now`": "Cents now",
+		"# Plan: count in cents\n\n1. a":                 "count in cents",
+		"# Plan":                                         "",
+		"no heading\n#hashtag":                           "",
+	} {
+		kit.Equal(t, plan, transcript.PlanHeading(plan, 300), want)
+	}
+}
+
+func TestToolSummary(t *testing.T) {
+	for _, tt := range []struct{ name, input, want, object string }{
+		{"Read", `{"file_path":"/a b.go","offset":3}`, "/a b.go", `{"file_path":"/a b.go"}`},
+		{"Edit", `{"replace_all":false,"file_path":"/a","old_string":"{\"file_path\":\"no\"}"}`, "/a", `{"file_path":"/a"}`},
+		{"NotebookEdit", `{"notebook_path":"/n.ipynb","new_source":"x"}`, "/n.ipynb", `{"notebook_path":"/n.ipynb"}`},
+		{"Bash", `{"command":"\n go test ./... \necho","description":"Test"}`, "Test: go test ./...", `{"description":"Test","command":"go test ./..."}`},
+		{"Grep", `{"pattern":"a\\.b","path":"src","-n":true}`, `a\.b in src`, `{"pattern":"a\\.b","path":"src"}`},
+		{"Glob", `{"pattern":"**/*.go"}`, "**/*.go", `{"pattern":"**/*.go"}`},
+		{"TodoWrite", `{"todos":[{"content":"x"}],"b":null}`, `[{"content":"x"}], null`, `{"todos":[{"content":"x"}],"b":null}`},
+		{"Read", `{}`, "", `{}`},
+		{"Read", `null`, "", `{}`},
+		{"Read", ``, "", `{}`},
+		{"Read", `{"file_path":7}`, "7", `{"file_path":7}`},
+	} {
+		kit.Equal(t, fmt.Sprintf("%s %s: summary", tt.name, tt.input), ToolSummary(tt.name, []byte(tt.input), 0), tt.want)
+		kit.Equal(t, fmt.Sprintf("%s %s: input", tt.name, tt.input), string(ToolInput(tt.name, []byte(tt.input), 0)),
+			tt.object)
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "abcde... (6 chars total)"}, {"가나다라마", 5, "가나다라마"},
+		{"가나다라마바", 5, "가나다라마... (6 chars total)"}, {"abc", 0, "abc"}, {"abc", -1, "abc"},
+	} {
+		kit.Equal(t, fmt.Sprintf("Cut(%q, %d)", tt.text, tt.limit), Cut(tt.text, tt.limit), tt.want)
 	}
 }
