@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ccship/ccship/e2e/kit"
-	"github.com/ccship/ccship/transcript"
 	. "github.com/ccship/ccship/transcript"
 )
 
@@ -97,10 +96,10 @@ func TestSpeech(t *testing.T) {
 		{`"message":{"content":"hi"},"origin":{"kind":"something-new"}`, "Something new: hi"},
 		{`"message":{"content":"hi"},"promptSource":"system"`, "Claude Code: hi"},
 	} {
-		r := transcript.Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1",%s}`, x.line))
+		r := Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1",%s}`, x.line))
 		s := r.Speech()
 		got := ""
-		if s.Speaker != transcript.NoSpeaker {
+		if s.Speaker != NoSpeaker {
 			got = s.Label() + ": " + s.Text
 		}
 		kit.Equal(t, x.line, got, x.want)
@@ -122,9 +121,9 @@ func TestQueuedSpeech(t *testing.T) {
 			"Background task: Tests ended"},
 		{`"commandMode":"bash","prompt":"ls"`, ""},
 	} {
-		r := transcript.Parse(fmt.Appendf(nil, `{"type":"attachment","uuid":"1","attachment":{"type":"queued_command",%s}}`, x.attachment))
+		r := Parse(fmt.Appendf(nil, `{"type":"attachment","uuid":"1","attachment":{"type":"queued_command",%s}}`, x.attachment))
 		got := ""
-		if s := r.Speech(); s.Speaker != transcript.NoSpeaker {
+		if s := r.Speech(); s.Speaker != NoSpeaker {
 			got = s.Label() + ": " + s.Text
 		}
 		kit.Equal(t, x.attachment, got, x.want)
@@ -148,7 +147,7 @@ func TestReplies(t *testing.T) {
 		{`"is_error":true,"content":"grep: the user said:\nhello"`, `"x"`, ""},
 		{`"content":"the user said:\nhello"`, `"x"`, ""},
 	} {
-		r := transcript.Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1","message":{"content":[{"type":"tool_result","tool_use_id":"t",%s}]},"toolUseResult":%s}`,
+		r := Parse(fmt.Appendf(nil, `{"type":"user","uuid":"1","message":{"content":[{"type":"tool_result","tool_use_id":"t",%s}]},"toolUseResult":%s}`,
 			x.result, x.more))
 		got := ""
 		for _, reply := range r.Replies() {
@@ -187,7 +186,7 @@ func TestServerResults(t *testing.T) {
 		{`"type":"tool_result","content":"see <tools-used-before-summary>x</tools-used-before-summary>"`,
 			"see <tools-used-before-summary>x</tools-used-before-summary>", false},
 	} {
-		r := transcript.Parse(fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"tool_use_id":"t",%s}]}}`, x.block))
+		r := Parse(fmt.Appendf(nil, `{"type":"assistant","message":{"content":[{"tool_use_id":"t",%s}]}}`, x.block))
 		raw := r.Message.RawBlocks()[0]
 		got := raw.Output(500)
 		kit.Check(t, got == x.want && raw.Failed == x.failed, "%s\ngot  %q, failed %v\nwant %q", x.block, got, raw.Failed, x.want)
@@ -215,9 +214,9 @@ func TestPromptHeading(t *testing.T) {
 		"keep snake_case and __init__":                       "keep snake_case and __init__",
 		"2 * 3 is not 5":                                     "2 * 3 is not 5",
 	} {
-		kit.Equal(t, text, transcript.PromptHeading(text, 300), want)
+		kit.Equal(t, text, PromptHeading(text, 300), want)
 	}
-	got := transcript.PromptHeading("a long **prompt** indeed", 10)
+	got := PromptHeading("a long **prompt** indeed", 10)
 	kit.Check(t, len([]rune(got)) <= 10, "%q", got)
 }
 
@@ -229,7 +228,7 @@ func TestPlanHeading(t *testing.T) {
 		"# Plan":                                         "",
 		"no heading\n#hashtag":                           "",
 	} {
-		kit.Equal(t, plan, transcript.PlanHeading(plan, 300), want)
+		kit.Equal(t, plan, PlanHeading(plan, 300), want)
 	}
 }
 
